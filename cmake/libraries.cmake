@@ -1,0 +1,48 @@
+# Optional libraries. Each is known to one .c file, which asks CPL_HAVE_<NAME>; without the library its
+# functions say what is missing. Sets
+#   cpl_libraries   an interface target with the definitions and include folders, for the library's objects
+#   CPL_LINK        what the finished libraries link
+#   CPL_PC_PRIVATE  the same as -l flags, for couplet.pc
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+add_library(cpl_libraries INTERFACE)
+set(CPL_LINK Threads::Threads m)
+set(CPL_PC_PRIVATE "-lm -pthread")
+set(cpl_summary)
+
+# cpl_find(NAME header library): adds the library where both are found. -DCPL_WITHOUT_<NAME>=ON leaves it out.
+function(cpl_find name header library)
+    option(CPL_WITHOUT_${name} "build without ${library}" OFF)
+    find_path(CPL_${name}_INCLUDE ${header})
+    find_library(CPL_${name}_LIBRARY ${library})
+    mark_as_advanced(CPL_WITHOUT_${name} CPL_${name}_INCLUDE CPL_${name}_LIBRARY)
+    if(CPL_WITHOUT_${name})
+        set(state "left out")
+    elseif(CPL_${name}_INCLUDE AND CPL_${name}_LIBRARY)
+        set(state ${CPL_${name}_LIBRARY})
+        target_compile_definitions(cpl_libraries INTERFACE CPL_HAVE_${name})
+        target_include_directories(cpl_libraries SYSTEM INTERFACE ${CPL_${name}_INCLUDE})
+        # The installed package names the library alone: its place on this machine is nobody else's.
+        set(CPL_LINK ${CPL_LINK} $<BUILD_INTERFACE:${CPL_${name}_LIBRARY}> $<INSTALL_INTERFACE:${library}>
+            PARENT_SCOPE)
+        set(CPL_PC_PRIVATE "-l${library} ${CPL_PC_PRIVATE}" PARENT_SCOPE)
+    else()
+        set(state missing)
+    endif()
+    set(cpl_summary ${cpl_summary} "${library}: ${state}" PARENT_SCOPE)
+endfunction()
+
+cpl_find(JANSSON jansson.h jansson)
+cpl_find(UTF8PROC utf8proc.h utf8proc)
+cpl_find(YAML yaml.h yaml)
+cpl_find(ZLIB zlib.h z)
+if(EXISTS ${PROJECT_SOURCE_DIR}/src/kernel/dnnl.c)
+    cpl_find(DNNL oneapi/dnnl/dnnl.h dnnl)
+endif()
+
+message(STATUS "couplet ${PROJECT_VERSION}: ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}, "
+               "${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_BUILD_TYPE} ${CPL_SANITIZE}")
+foreach(line IN LISTS cpl_summary)
+    message(STATUS "  ${line}")
+endforeach()

@@ -1,0 +1,363 @@
+/* couplet.h: the public interface of Couplet.
+ *
+ * Couplet learns from couplets of text, a source and a target. This header is all that a program,
+ * the command line, a server or a binding needs; nothing in src/ is included by users.
+ *
+ * Conventions
+ * - Every function that can fail returns a cpl_status and takes `cpl_error *err` last (may be NULL).
+ * - Shapes in comments are named dimensions: [batch t units]. Sizes are in elements, memory in bytes,
+ *   times in seconds, unless a name says otherwise.
+ * - Strings are UTF-8. A pointer that you receive belongs to the object it came from, unless the
+ *   comment says "the caller frees it with cpl_free".
+ */
+#ifndef COUPLET_H
+#define COUPLET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CPL_VERSION_MAJOR 0
+#define CPL_VERSION_MINOR 1
+#define CPL_VERSION_PATCH 0
+#define CPL_VERSION_STRING "0.1.0"
+
+#define CPL_API __attribute__((visibility("default")))
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* What a call came to. The values are the command line's exit statuses. */
+typedef enum cpl_status {
+    CPL_OK = 0,     /* done */
+    CPL_FAILED = 1, /* the machine said no: memory, files, a damaged model */
+    CPL_USAGE = 2,  /* the user can mend it: usage, configuration, data, model definition */
+    CPL_STOPPED = 3 /* a stop was asked for (signal or callback); the state was saved */
+} cpl_status;
+
+enum { CPL_ERROR_LINES = 6, CPL_ERROR_WIDTH = 480 };
+
+/* A chain of sentences: line[0] is the cause, the last line the outermost context. Lives on the
+ * caller's stack and never allocates. */
+typedef struct cpl_error {
+    cpl_status status;
+    int lines;
+    char line[CPL_ERROR_LINES][CPL_ERROR_WIDTH];
+    char hint[CPL_ERROR_WIDTH]; /* empty, or how to mend it */
+} cpl_error;
+
+#define CPL_ERROR_INIT                                                                             \
+    {                                                                                              \
+        CPL_OK, 0, {{0}}, { 0 }                                                                    \
+    }
+
+/* Prints the chain, outermost context first:  error: …  /    because: …  /    hint: …  */
+CPL_API void cpl_error_print(const cpl_error *err, FILE *to);
+
+/* Frees memory that a function handed over to the caller. NULL is fine. */
+CPL_API void cpl_free(void *p);
+
+
+/* ---- building a model -------------------------------------------------------------------------
+ *
+ * A model is a C function that is called once, while the graph is traced. It receives symbolic inputs and
+ * says what is computed; nothing runs there. The first mistake sticks: later builders do nothing and return
+ * a poison node (never NULL), and cpl_compile reports it with the layer's path, the shapes and a hint.
+ *
+ * Shapes are dimension words separated by spaces: "batch s units". `batch` is the number of sentences;
+ * `s` and `t` are time: their lengths differ from sentence to sentence and are given with the data (padding
+ * does not exist inside); `padded` is a rectangle's time axis (only at the borders: cpl_pack, cpl_unpack);
+ * every other word is a feature dimension with a fixed size. A word stands for one size in one graph for
+ * batch and time, and for one size in one call for features. */
+
+typedef struct cpl_graph cpl_graph;
+typedef struct cpl_node cpl_node; /* a tensor of the graph; owned by the graph */
+
+typedef struct cpl_input_type {
+    int id;                 /* 1: integer ids; 0: real numbers */
+    const char *vocabulary; /* ids only: which vocabulary they count in, such as "target" */
+    int64_t size;           /* ids: entries of that vocabulary; reals: size of the last dimension, 0 if it is none */
+} cpl_input_type;
+#define CPL_ID(name, entries) ((cpl_input_type){.id = 1, .vocabulary = (name), .size = (entries)})
+#define CPL_REALS(last) ((cpl_input_type){.id = 0, .size = (last)})
+
+/* Declares an input by name, element type and named shape. */
+CPL_API cpl_node *cpl_input(cpl_graph *g, const char *name, cpl_input_type type, const char *shape);
+
+typedef enum cpl_initializer {
+    CPL_ZEROS, CPL_ONES, CPL_GLOROT_UNIFORM, CPL_ORTHOGONAL, CPL_UNIFORM_005, CPL_LSTM_BIAS
+} cpl_initializer;
+
+/* A trainable tensor under the current path, such as "decoder.rnn.kernel"; shape "in=16 units=48". A path that
+ * is asked for again with the same shape is the same tensor; with another shape it is an error that names both places. */
+#define cpl_parameter(g, name, init, ...) cpl_parameter_at((g), (name), (init), __FILE__, __LINE__, __VA_ARGS__)
+CPL_API cpl_node *cpl_parameter_at(cpl_graph *g, const char *name, cpl_initializer init, const char *file, int line,
+                                   const char *shape_format, ...) __attribute__((format(printf, 6, 7)));
+
+/* Parameters made between enter and leave live under `name`. */
+CPL_API void cpl_enter(cpl_graph *g, const char *name);
+CPL_API void cpl_leave(cpl_graph *g);
+
+/* The user's own shape check: x must have exactly these dimension words, and a word with "=N" that size. */
+CPL_API void cpl_expect(cpl_graph *g, cpl_node *x, const char *shape);
+
+CPL_API void cpl_output(cpl_graph *g, const char *name, cpl_node *x);   /* can be read after a run: cpl_read */
+CPL_API void cpl_watch(cpl_graph *g, const char *name, cpl_node *x);    /* its gradient can be read as an output */
+CPL_API void cpl_minimize(cpl_graph *g, cpl_node *loss);                /* the scalar to differentiate */
+CPL_API int cpl_graph_failed(const cpl_graph *g);
+
+/* ---- layers -----------------------------------------------------------------------------------
+ *
+ * A layer makes its parameters under its name and appends its ops. Options are structs: leave out what you do not
+ * need, a zero is the default. Two layers of one name and the same options share their weights. */
+
+typedef enum cpl_cell { CPL_GRU, CPL_GRU_RESET_BEFORE, CPL_LSTM } cpl_cell;
+typedef enum cpl_merge { CPL_SUM, CPL_CONCAT, CPL_AVERAGE, CPL_MULTIPLY } cpl_merge;
+
+typedef struct cpl_embedding_options {
+    int64_t size;    /* entries of the table */
+    int64_t units;
+    const char *dim; /* name of the new dimension; default "units" */
+} cpl_embedding_options;
+/* ids [...] → [... units]. Table: uniform ±0.05. */
+CPL_API cpl_node *cpl_embedding(cpl_graph *g, const char *name, cpl_node *ids, const cpl_embedding_options *o);
+
+typedef struct cpl_dense_options {
+    int64_t units;
+    const char *dim;    /* name of the new dimension; default "units". A loss wants its logits over "vocab". */
+    int activation;     /* 0 linear, 1 tanh, 2 sigmoid, 3 relu */
+    int no_bias;
+} cpl_dense_options;
+/* x [... in] → [... units]: f(x·kernel + bias). Kernel: Glorot-uniform. */
+CPL_API cpl_node *cpl_dense(cpl_graph *g, const char *name, cpl_node *x, const cpl_dense_options *o);
+
+typedef struct cpl_rnn_options {
+    cpl_cell cell;
+    int64_t units;
+    int reverse;                           /* 1: reads each sentence from its end */
+    cpl_node *h, *c;                       /* initial states [batch units]; NULL: zero */
+    cpl_initializer recurrent_initializer; /* 0 (CPL_ZEROS): Glorot-uniform; or CPL_ORTHOGONAL */
+} cpl_rnn_options;
+/* What a recurrent layer gives: all outputs, and the states after each sentence's last step by name. */
+typedef struct cpl_rnn_result {
+    cpl_node *y; /* [batch time units] */
+    cpl_node *h; /* [batch units] */
+    cpl_node *c; /* [batch units], LSTM only, else NULL */
+} cpl_rnn_result;
+/* x [batch time in]. GRU gates stand in the order z r h, LSTM gates i f c o, as in Keras 3. */
+CPL_API cpl_rnn_result cpl_rnn(cpl_graph *g, const char *name, cpl_node *x, const cpl_rnn_options *o);
+
+typedef struct cpl_bidirectional_options {
+    cpl_cell cell;
+    int64_t units;
+    cpl_merge merge;
+    cpl_node *forward_h, *forward_c, *backward_h, *backward_c;
+    cpl_initializer recurrent_initializer;
+} cpl_bidirectional_options;
+typedef struct cpl_bidirectional_result {
+    cpl_node *y;                 /* merged, in time order: [batch time units] (concat: 2 units) */
+    cpl_rnn_result forward, backward; /* each direction alone: merge "none", and the named states */
+} cpl_bidirectional_result;
+CPL_API cpl_bidirectional_result cpl_bidirectional(cpl_graph *g, const char *name, cpl_node *x,
+                                                   const cpl_bidirectional_options *o);
+
+typedef struct cpl_attention_options {
+    int64_t heads;     /* default 1 */
+    int64_t key_units; /* width of all heads together; default: the query's width */
+} cpl_attention_options;
+typedef struct cpl_attention_memory {
+    cpl_node *keys, *values; /* [batch s key_units] */
+} cpl_attention_memory;
+typedef struct cpl_attention_result {
+    cpl_node *y;       /* [batch t units], units as the query's */
+    cpl_node *weights; /* [heads batch t s]: softmax over the positions that exist */
+} cpl_attention_result;
+/* Multi-head cross-attention with projections and biases (Vaswani et al. 2017; Keras's MultiHeadAttention). The
+ * memory is projected once; queries may come step by step. */
+CPL_API cpl_attention_memory cpl_attention_project(cpl_graph *g, const char *name, cpl_node *memory,
+                                                   const cpl_attention_options *o, int64_t query_units);
+CPL_API cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_node *query,
+                                                 cpl_attention_memory memory, const cpl_attention_options *o);
+/* Both at once. */
+CPL_API cpl_attention_result cpl_attention(cpl_graph *g, const char *name, cpl_node *query, cpl_node *memory,
+                                           const cpl_attention_options *o);
+
+/* Over the last dimension, biased variance; epsilon 0: 1e-3. */
+CPL_API cpl_node *cpl_layer_norm(cpl_graph *g, const char *name, cpl_node *x, double epsilon);
+/* Active in CPL_TRAIN runs only. */
+CPL_API cpl_node *cpl_dropout(cpl_graph *g, cpl_node *x, double rate);
+/* [batch time n] → [batch n]: mean over the positions that exist. */
+CPL_API cpl_node *cpl_mean_time(cpl_graph *g, cpl_node *x);
+CPL_API cpl_node *cpl_add(cpl_graph *g, cpl_node *a, cpl_node *b);
+CPL_API cpl_node *cpl_multiply(cpl_graph *g, cpl_node *a, cpl_node *b);
+CPL_API cpl_node *cpl_scale(cpl_graph *g, cpl_node *x, double factor);
+CPL_API cpl_node *cpl_sum(cpl_graph *g, cpl_node *x); /* [] of all elements */
+CPL_API cpl_node *cpl_concat(cpl_graph *g, cpl_node *a, cpl_node *b); /* along the last dimension */
+CPL_API cpl_node *cpl_tanh(cpl_graph *g, cpl_node *x);
+CPL_API cpl_node *cpl_argmax(cpl_graph *g, cpl_node *x); /* [... n] → ids [...]; the first largest; −1 for NaN */
+
+typedef struct cpl_loss_result {
+    cpl_node *loss;     /* [] mean over the positions whose target is not 0 */
+    cpl_node *accuracy; /* [] share of them where the largest logit is the target */
+    cpl_node *count;    /* [] how many they are */
+} cpl_loss_result;
+/* logits [batch t vocab] of the targets' own vocabulary; targets: ids [batch t]. Padding stays in the softmax's
+ * denominator. */
+CPL_API cpl_loss_result cpl_masked_cross_entropy(cpl_graph *g, cpl_node *logits, cpl_node *targets);
+
+/* The borders to rectangles. pack: [batch padded …] → [batch TIME …], the positions that exist (cpl_feed_mask or
+ * lengths of `time`). unpack: back, with zeros where nothing exists or, with repeat, the output of the step before. */
+CPL_API cpl_node *cpl_pack(cpl_graph *g, cpl_node *x, const char *time);
+CPL_API cpl_node *cpl_unpack(cpl_graph *g, cpl_node *x, int repeat);
+
+/* ---- compiling and running --------------------------------------------------------------------
+ *
+ * cpl_compile traces the model once, checks it, differentiates it and lays out memory. New lengths and batch
+ * sizes never trace again; at most they make a new memory plan. */
+
+typedef struct cpl_program cpl_program;
+typedef void (*cpl_model_function)(cpl_graph *g, const void *user);
+
+/* level 0: information, 1: a warning. */
+typedef void (*cpl_message_sink)(void *user, int level, const char *text);
+
+typedef struct cpl_compile_options {
+    const char *name;         /* of the model, for errors; default "model" */
+    cpl_program *share;       /* use this program's parameters and threads; it must outlive the new one */
+    uint64_t seed;            /* of first values and dropout */
+    int threads;              /* 0: all processors that the process may use */
+    int no_passes;            /* 1: the graph as it was traced (to compare results) */
+    int inference;            /* 1: never trained: no backward pass is made */
+    cpl_message_sink message; /* NULL: silent */
+    void *user;
+} cpl_compile_options;
+
+CPL_API cpl_status cpl_compile(cpl_program **program, cpl_model_function model, const void *user,
+                               const cpl_compile_options *options, cpl_error *err);
+CPL_API void cpl_program_free(cpl_program *program);
+
+/* Data as programs have it: a rectangle, row-major. ids: CPL_INT32 or CPL_INT64; reals: CPL_FLOAT32 or CPL_FLOAT64. */
+typedef enum cpl_array_type { CPL_INT32, CPL_INT64, CPL_FLOAT32, CPL_FLOAT64 } cpl_array_type;
+typedef struct cpl_array {
+    cpl_array_type type;
+    int rank;
+    int64_t shape[4];
+    const void *data;
+    const int64_t *lengths; /* [batch], for inputs over s or t: how much of each row exists; NULL: see cpl_feed */
+} cpl_array;
+
+/* Gives an input its data (copied). Without lengths an input over time takes those that another input, or
+ * cpl_feed_mask, gave to the same time word for this run; if none did, whole rows exist. */
+CPL_API cpl_status cpl_feed(cpl_program *p, const char *input, const cpl_array *array, cpl_error *err);
+/* Which positions of a rectangle [batch width] exist, for a time word ("s"). Any pattern; empty rows too. */
+CPL_API cpl_status cpl_feed_mask(cpl_program *p, const char *time, const uint8_t *mask, int64_t batch, int64_t width,
+                                 cpl_error *err);
+/* Ids as one pointer and one length for each sentence. */
+CPL_API cpl_status cpl_feed_ids(cpl_program *p, const char *input, const int32_t *const *rows, const int64_t *lengths,
+                                int64_t batch, cpl_error *err);
+
+typedef enum cpl_mode {
+    CPL_EVALUATE, /* outputs and loss; dropout off */
+    CPL_TRAIN     /* outputs, loss and gradients; dropout on */
+} cpl_mode;
+
+/* Runs with what was fed since the last run. Every declared input must have been. */
+CPL_API cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err);
+
+/* An output of the last run as a rectangle in the caller's sentence order, zeros where nothing exists; axes over time
+ * are as wide as what was fed. shape[rank] is always set; to may be NULL to ask for it; capacity in elements. */
+CPL_API cpl_status cpl_read(cpl_program *p, const char *output, float *to, size_t capacity, int64_t shape[6], int *rank,
+                            cpl_error *err);
+CPL_API cpl_status cpl_read_ids(cpl_program *p, const char *output, int32_t *to, size_t capacity, int64_t shape[6],
+                                int *rank, cpl_error *err);
+CPL_API double cpl_scalar(const cpl_program *p, const char *output); /* NaN when there is no such number */
+
+/* Parameters: number, path, shape, values (writable; valid as long as the program) and the last run's gradients. */
+CPL_API size_t cpl_parameter_count(const cpl_program *p);
+CPL_API const char *cpl_parameter_path(const cpl_program *p, size_t i);
+CPL_API int cpl_parameter_shape(const cpl_program *p, size_t i, int64_t shape[3]); /* rank */
+CPL_API float *cpl_parameter_value(const cpl_program *p, size_t i);
+CPL_API const float *cpl_parameter_gradient(const cpl_program *p, size_t i); /* NULL when no gradient reaches it */
+CPL_API int64_t cpl_parameter_find(const cpl_program *p, const char *path);  /* index, or −1 */
+
+/* How often the model function was called, and how many memory plans were made. */
+CPL_API int64_t cpl_traces(const cpl_program *p);
+CPL_API int64_t cpl_plans(const cpl_program *p);
+
+/* ---- the commands as functions ----------------------------------------------------------------- */
+
+/* What a running training tells. Fields that an event does not fill are 0, NaN or NULL. */
+typedef struct cpl_progress_event {
+    const char *kind; /* "start", "step", "epoch", "validation", "example", "checkpoint", "report", "end" */
+    int64_t epoch, epochs;               /* 1 …; epochs planned */
+    int64_t step;                        /* updates so far */
+    int64_t step_in_epoch, steps_in_epoch;
+    double loss, accuracy, val_loss, val_accuracy, learning_rate, tokens_per_second;
+    double elapsed_seconds, seconds_left; /* NaN before ten steps were timed */
+    const char *source, *reference, *output; /* "example" */
+    const char *text;                        /* "report", "start", "end": lines for a person */
+} cpl_progress_event;
+
+typedef struct cpl_train_options {
+    const char *config_path;
+    const char *folder;                 /* NULL: the configuration's file name without .yaml, in the current folder */
+    const char *const *set;             /* "training.epochs=3" */
+    int set_count;
+    int resume, overwrite;
+    int threads;                        /* 0: as the configuration says */
+    void (*progress)(void *user, const cpl_progress_event *event); /* NULL: silent */
+    cpl_message_sink message;
+    void *user;
+    const volatile int *stop;           /* becomes non-zero when the run should save and end; NULL: never */
+} cpl_train_options;
+
+/* Fits, validates, stops early, writes the run's folder. CPL_STOPPED when *stop ended it, after saving. */
+CPL_API cpl_status cpl_train(const cpl_train_options *options, cpl_error *err);
+/* Without training: data report, layers, operations per step, exact memory. The caller frees *text with cpl_free. */
+CPL_API cpl_status cpl_plan(const cpl_train_options *options, int json, char **text, cpl_error *err);
+
+/* A trained model: its weights, vocabularies and text rules. */
+typedef struct cpl_model cpl_model;
+CPL_API cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err);
+CPL_API void cpl_model_close(cpl_model *model);
+
+typedef struct cpl_generate_options {
+    double temperature;   /* 0: the most probable token; else a sample from softmax(logits / temperature) */
+    uint64_t seed;        /* of samples */
+    int64_t max_length;   /* tokens, END not counted; 0: larger of 2 · source tokens + 20 and the longest training target */
+    int64_t batch_size;   /* lines at a time; 0: 64 */
+    int tokens;           /* 1: tokens joined by spaces instead of text */
+    int json;             /* 1: one JSON object a line: text, score, finished */
+} cpl_generate_options;
+
+/* One line of text → one line. The caller frees *output with cpl_free. options NULL: defaults. */
+CPL_API cpl_status cpl_generate(char **output, cpl_model *model, const char *line, const cpl_generate_options *options,
+                                cpl_error *err);
+/* One line out for each line in, in order, as soon as it is known; blank lines stay blank. */
+CPL_API cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_generate_options *options,
+                                      cpl_message_sink message, void *user, cpl_error *err);
+
+typedef struct cpl_evaluate_options {
+    const char *pairs;    /* TSV */
+    const char *outputs;  /* a file of outputs instead of a model's; then model is NULL */
+    const char *metrics;  /* "bleu,exact"; NULL: bleu, exact, accuracy, loss (bleu and exact for outputs) */
+    const char *tokenize; /* for BLEU: 13a (default), none, char */
+    int raw;              /* 1: compare with the file as it is */
+    int json;
+    cpl_generate_options generate;
+} cpl_evaluate_options;
+CPL_API cpl_status cpl_evaluate(cpl_model *model, const cpl_evaluate_options *options, char **text, cpl_error *err);
+
+/* Options, layers, sizes, history, checksum of each tensor. */
+CPL_API cpl_status cpl_inspect(const char *path, int json, char **text, cpl_error *err);
+/* Version, libraries and the kernel set chosen. The caller frees both with cpl_free; NULL without memory. */
+CPL_API char *cpl_version_text(void);
+CPL_API char *cpl_config_help_text(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

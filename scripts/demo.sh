@@ -1,0 +1,31 @@
+#!/bin/sh
+# make demo: from a fresh checkout to a trained translator, its score and two translations.
+set -eu
+cd "$(dirname "$0")/.."
+couplet=build/couplet
+model=build/demo/model.safetensors
+
+step() { printf '\n== %s\n' "$1"; }
+
+step "system packages and build"
+scripts/setup.sh
+mkdir -p build
+make --no-print-directory build >build/build.log 2>&1 || { cat build/build.log; exit 1; }
+$couplet --version
+
+step "$couplet train examples/demo.yaml -o build/demo --overwrite"
+$couplet train examples/demo.yaml -o build/demo --overwrite
+
+step "$couplet evaluate $model data/sample/test.tsv"
+$couplet evaluate "$model" data/sample/test.tsv
+
+step "printf 'Tengo hambre.\\n¿Dónde está mi perro?\\n' | $couplet generate $model"
+printf 'Tengo hambre.\n¿Dónde está mi perro?\n' | $couplet generate "$model"
+
+step "what to try next"
+cat <<END
+  echo 'No sé qué hacer.' | $couplet generate $model --beam 5 --nbest 3
+  $couplet evaluate $model data/sample/test.tsv --beam 5 --metric bleu,chrf
+  $couplet train examples/demo.yaml -o build/mine --set data.train=\$PWD/YOURS.tsv --set data.valid=5%
+The last one learns from your own file: one pair a line, source<TAB>target.
+END
