@@ -1,0 +1,129 @@
+/* check.c: what no single key can tell: keys that need or exclude each other. One function for each group. */
+#include "config/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+int64_t cpl_config_embedding(const cpl_config *c)
+{
+    return c->model.embedding > 0 ? c->model.embedding : c->model.units;
+}
+
+int cpl_config_is_set(const cpl_config *c, int key)
+{
+    return c->origin[key] != 0;
+}
+
+/* "m.yaml:7: " where the key stands in a file, otherwise nothing. */
+static const char *where(const cpl_config *c, const char *key, char buffer[CPL_ERROR_WIDTH])
+{
+    int line = c->origin[cpl_config_find(key)];
+    buffer[0] = '\0';
+    if (line > 0 && c->path != NULL)
+        snprintf(buffer, CPL_ERROR_WIDTH, "%.300s:%d: ", c->path, line);
+    return buffer;
+}
+
+static cpl_status check_model(const cpl_config *c, cpl_error *err)
+{
+    char at[CPL_ERROR_WIDTH];
+    int64_t units = c->model.units, heads = c->model.decoder.attention.heads;
+    if (units % heads != 0)
+        CPL_FAIL(err, CPL_USAGE, "%s'model.units' is %" PRId64 ", which %" PRId64
+                 " heads ('model.decoder.attention.heads') do not divide",
+                 where(c, "model.decoder.attention.heads", at), units, heads);
+    return CPL_OK;
+}
+
+static cpl_status check_side(const cpl_config *c, const cpl_config_side *side, const char *name, cpl_error *err)
+{
+    char key[CPL_CONFIG_KEY_SIZE], at[CPL_ERROR_WIDTH];
+    snprintf(key, sizeof key, "text.%s.vocabulary_size", name);
+    if (side->vocabulary_size > 0 && side->vocabulary_size < 5)
+        CPL_FAIL(err, CPL_USAGE,
+                 "%s'%s' got %" PRId64 ", expected 5 or more (4 entries are special), or 0 for no limit",
+                 where(c, key, at), key, side->vocabulary_size);
+    return CPL_OK;
+}
+
+static cpl_status check_optimizer(const cpl_config *c, cpl_error *err)
+{
+    const cpl_config_optimizer *o = &c->training.optimizer;
+    char at[CPL_ERROR_WIDTH];
+    if (o->weight_decay != 0 && o->name != CPL_OPTIMIZER_ADAMW)
+        CPL_FAIL(err, CPL_USAGE, "%s'training.optimizer.weight_decay' is %g, but only adamw decays weights" CPL_HINT
+                 "set training.optimizer.name to adamw, or leave weight_decay out",
+                 where(c, "training.optimizer.weight_decay", at), o->weight_decay);
+    if (o->momentum != 0 && o->name != CPL_OPTIMIZER_SGD)
+        CPL_FAIL(err, CPL_USAGE, "%s'training.optimizer.momentum' is %g, but only sgd has a momentum" CPL_HINT
+                 "set training.optimizer.name to sgd, or leave momentum out (beta_1 is the momentum of adam)",
+                 where(c, "training.optimizer.momentum", at), o->momentum);
+    return CPL_OK;
+}
+
+/* A key that the chosen schedule does not read must not look as if it did something. */
+static cpl_status check_schedule(const cpl_config *c, cpl_error *err)
+{
+    const cpl_config_schedule *s = &c->training.schedule;
+    char at[CPL_ERROR_WIDTH];
+    if (s->name == CPL_SCHEDULE_COSINE && s->total_steps <= s->warmup_steps)
+        CPL_FAIL(err, CPL_USAGE,
+                 "%sschedule cosine needs 'training.schedule.total_steps' above warmup_steps, got %" PRId64
+                 " with warmup_steps %" PRId64,
+                 where(c, "training.schedule.name", at), s->total_steps, s->warmup_steps);
+    if (s->name == CPL_SCHEDULE_STEP && s->every == 0)
+        CPL_FAIL(err, CPL_USAGE, "%sschedule step needs 'training.schedule.every', the steps between two cuts",
+                 where(c, "training.schedule.name", at));
+    if (s->name == CPL_SCHEDULE_INVERSE_SQRT && s->warmup_steps == 0)
+        CPL_FAIL(err, CPL_USAGE, "%sschedule inverse_sqrt needs 'training.schedule.warmup_steps' of at least 1",
+                 where(c, "training.schedule.name", at));
+    if (s->total_steps != 0 && s->name != CPL_SCHEDULE_COSINE)
+        CPL_FAIL(err, CPL_USAGE,
+                 "%s'training.schedule.total_steps' is %" PRId64 ", but only schedule cosine reads it" CPL_HINT
+                 "training.max_steps ends a run after a number of steps",
+                 where(c, "training.schedule.total_steps", at), s->total_steps);
+    if (s->every != 0 && s->name != CPL_SCHEDULE_STEP)
+        CPL_FAIL(err, CPL_USAGE, "%s'training.schedule.every' is %" PRId64 ", but only schedule step reads it",
+                 where(c, "training.schedule.every", at), s->every);
+    return CPL_OK;
+}
+
+static cpl_status check_stopping(const cpl_config *c, cpl_error *err)
+{
+    static const char *const keys[] = {"training.early_stopping.monitor", "training.early_stopping.mode",
+                                       "training.early_stopping.min_delta", "training.early_stopping.patience",
+                                       "training.early_stopping.restore_best"};
+    char at[CPL_ERROR_WIDTH];
+    for (size_t i = 0; !c->training.early_stopping && i < sizeof keys / sizeof keys[0]; i++)
+        if (cpl_config_is_set(c, cpl_config_find(keys[i])))
+            CPL_FAIL(err, CPL_USAGE, "%s'%s' is set, but 'training.early_stopping' is false", where(c, keys[i], at),
+                     keys[i]);
+    return CPL_OK;
+}
+
+static cpl_status check_data(const cpl_config *c, int for_training, cpl_error *err)
+{
+    if (for_training && c->data.train.count == 0)
+        CPL_FAIL(err, CPL_USAGE, "%s%s'data.train' is missing: the training pairs" CPL_HINT
+                 "data: {train: pairs.tsv}, or --set data.train=pairs.tsv; relative to the configuration's folder",
+                 c->path == NULL ? "" : c->path, c->path == NULL ? "" : ": ");
+    return CPL_OK;
+}
+
+cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *err)
+{
+    cpl_status status = check_model(c, err);
+    if (status == CPL_OK)
+        status = check_side(c, &c->text.source, "source", err);
+    if (status == CPL_OK)
+        status = check_side(c, &c->text.target, "target", err);
+    if (status == CPL_OK)
+        status = check_optimizer(c, err);
+    if (status == CPL_OK)
+        status = check_schedule(c, err);
+    if (status == CPL_OK)
+        status = check_stopping(c, err);
+    return status == CPL_OK ? check_data(c, for_training, err) : status;
+}

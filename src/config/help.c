@@ -1,0 +1,36 @@
+/* help.c: `couplet help config`, made from the table. */
+#include "config/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One line: key, default, help; the kind of value stands on a line of its own where it says more than the default. */
+static void help_key(const cpl_option *o, cpl_str *to)
+{
+    int is_choice = o->kind == CPL_OPTION_CHOICE;
+    const char *fallback = o->fallback[0] == '\0' ? "(none)" : o->fallback;
+    cpl_str_printf(to, "    %-22s %-15s %s%s\n", o->name, fallback, o->help, o->may_change ? " *" : "");
+    if (is_choice && strchr(o->meta + 1, '|') != NULL) {
+        cpl_str_printf(to, "    %-22s %-15s ", "", "");
+        for (const char *p = o->meta + 1; *p != '\0'; p++)
+            cpl_str_add_bytes(to, *p == '|' ? " | " : p, *p == '|' ? 3 : 1);
+        cpl_str_add(to, "\n");
+    }
+}
+
+void cpl_config_help(cpl_str *to)
+{
+    cpl_str_add(to, "A configuration is a YAML file. Every key has a default, except data.train, so a file holds\n"
+                    "only what differs:\n\n"
+                    "    data:\n"
+                    "      train: pairs.tsv\n"
+                    "    training: {epochs: 20}\n\n"
+                    "On the command line a key is dotted: --set training.epochs=20. Relative paths start at the\n"
+                    "configuration's folder. Keys, defaults and meaning (*: may differ when a run is resumed):\n");
+    for (int g = 0; g < CPL_OPTION_GROUP_COUNT; g++) {
+        const cpl_option_group *group = cpl_option_group_at(g);
+        cpl_str_printf(to, "\n%s: %s\n", group->prefix, group->help);
+        for (int i = 0; i < group->count; i++)
+            help_key(&group->options[i], to);
+    }
+}

@@ -1,0 +1,52 @@
+/* table.h: options.def as data, for the code of this room: one descriptor for each key, one for each group. */
+#ifndef CPL_CONFIG_TABLE_H
+#define CPL_CONFIG_TABLE_H
+
+#include "config/config.h"
+
+typedef enum cpl_option_kind {
+    CPL_OPTION_INTEGER,
+    CPL_OPTION_REAL,
+    CPL_OPTION_BOOLEAN,
+    CPL_OPTION_CHOICE,
+    CPL_OPTION_STEPS,
+    CPL_OPTION_PERIOD,
+    CPL_OPTION_FILES,
+    CPL_OPTION_VALID
+} cpl_option_kind;
+
+/* One row of options.def. */
+typedef struct cpl_option {
+    const char *name; /* last part of the key */
+    cpl_option_kind kind;
+    const char *fallback; /* the default as text */
+    double min, max;
+    const char *meta; /* for a choice "|gru|lstm" */
+    const char *help;
+    int may_change; /* on resume */
+    size_t offset;  /* within the group's struct */
+} cpl_option;
+
+typedef struct cpl_option_group {
+    const char *prefix; /* "model.encoder" */
+    const char *help;
+    const cpl_option *options;
+    int count;
+    int first;     /* number of its first key */
+    size_t offset; /* within cpl_config */
+} cpl_option_group;
+
+enum { CPL_OPTION_GROUP_COUNT = 11 };
+
+const cpl_option_group *cpl_option_group_at(int group);
+/* The descriptor of a key and its group (may be NULL). */
+const cpl_option *cpl_option_at(int key, const cpl_option_group **group);
+/* The place of a key's value. */
+const void *cpl_option_value(const cpl_config *c, int key);
+
+/* 1 when path is a group, or leads to one ("text"). */
+int cpl_option_is_group(const char *path);
+/* What the user may have meant by an unknown dotted key: a full key into buffer, or NULL. */
+const char *cpl_option_nearest(const char *path, char buffer[CPL_CONFIG_KEY_SIZE]);
+
+#endif
