@@ -1,0 +1,125 @@
+/* text.h: from a line of text to ids and back. Knows no tensor.
+ *
+ *   line --standardize--> text --split--> tokens --vocabulary--> ids        (cpl_codec_encode)
+ *   ids --vocabulary--> tokens --join--> line                               (cpl_codec_decode)
+ *
+ * START and END are never produced by text (case E12): they are added by the data room. Ids 0–3 are padding '',
+ * [UNK], [START], [END]; words follow by frequency, ties in reverse byte order. The rules (kind of tokens,
+ * standardisation) travel with the vocabulary in the model file. */
+#ifndef CPL_TEXT_TEXT_H
+#define CPL_TEXT_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/json.h"
+#include "base/str.h"
+#include "couplet.h"
+
+enum { CPL_ID_PADDING = 0, CPL_ID_UNKNOWN = 1, CPL_ID_START = 2, CPL_ID_END = 3, CPL_ID_WORDS = 4 };
+
+typedef enum cpl_tokens { CPL_TOKENS_SPACE, CPL_TOKENS_WORD, CPL_TOKENS_CHAR } cpl_tokens;
+typedef enum cpl_standardize {
+    CPL_STANDARDIZE_NONE,
+    CPL_STANDARDIZE_NFC,
+    CPL_STANDARDIZE_NFKC,
+    CPL_STANDARDIZE_NFKC_LOWER,
+    CPL_STANDARDIZE_TUTORIAL
+} cpl_standardize;
+
+typedef struct cpl_text_rules {
+    cpl_tokens tokens;
+    cpl_standardize standardize;
+} cpl_text_rules;
+
+/* The names that the configuration and the model file use ("word", "nfkc_lower"). */
+const char *cpl_tokens_name(cpl_tokens kind);
+const char *cpl_standardize_name(cpl_standardize rule);
+/* The reverse; an unknown name is an error that gives the nearest known one. */
+cpl_status cpl_text_rules_parse(cpl_text_rules *rules, const char *tokens, const char *standardize, cpl_error *err);
+
+/* ---- utf8.c (bytes), standardize.c (the rules), unicode.c (the only file that knows utf8proc) ---- */
+
+/* The number of bytes of the well-formed UTF-8 prefix of text (surrogates, overlong forms and > U+10FFFF are not):
+ * == length when all is valid; otherwise the offset of the first bad byte. Needs no library. */
+size_t cpl_utf8_valid(const char *text, size_t length);
+/* Appends the standardised form. *deleted (may be NULL) grows by the characters that the rule removed and *kept (may be
+ * NULL) by those it left; see standardize.c for what counts. Text that is not UTF-8 is an error with the offset. */
+cpl_status cpl_standardize_text(cpl_standardize rule, const char *text, size_t length, cpl_str *out, uint64_t *deleted,
+                                uint64_t *kept, cpl_error *err);
+
+/* ---- split.c / join.c ---- */
+
+/* A token: a piece of the standardised text. */
+typedef struct cpl_token {
+    const char *text;
+    size_t length;
+} cpl_token;
+
+typedef struct cpl_token_list {
+    cpl_token *items;
+    size_t count;
+    size_t capacity;
+    cpl_str bytes; /* where a token that is not a slice of the text lives */
+} cpl_token_list;
+
+/* Splits already standardised text; the tokens point into text or into list->bytes and live as long as both.
+ * list is reused from call to call (zero-initialise once; cpl_token_list_free at the end). */
+cpl_status cpl_split(cpl_tokens kind, const char *text, size_t length, cpl_token_list *list, cpl_error *err);
+void cpl_token_list_free(cpl_token_list *list);
+/* Appends the tokens joined as the rule can undo the split (word: punctuation back in its place; char: together; space:
+ * one space). char gives the text back byte for byte; word and space with runs of white space as one space, trimmed. */
+void cpl_join(cpl_tokens kind, const cpl_token *tokens, size_t n, cpl_str *out);
+
+/* ---- vocabulary.c ---- */
+
+typedef struct cpl_vocabulary cpl_vocabulary; /* immutable once built; safe to share between threads */
+typedef struct cpl_vocabulary_counter cpl_vocabulary_counter;
+
+cpl_vocabulary_counter *cpl_counter_new(void);
+void cpl_counter_free(cpl_vocabulary_counter *c);
+cpl_status cpl_counter_add(cpl_vocabulary_counter *c, const cpl_token *tokens, size_t n, cpl_error *err);
+/* What has been counted: enough to see text without spaces (about one token a line, most of them singletons: E14). */
+typedef struct cpl_token_statistics {
+    uint64_t tokens;     /* all occurrences, those that spell a special included */
+    uint64_t characters; /* code points in them */
+    uint64_t specials;   /* occurrences that spell a special: text, hence unknown (E12) */
+    uint64_t types;      /* different tokens */
+    uint64_t singletons; /* types seen once */
+} cpl_token_statistics;
+cpl_token_statistics cpl_counter_statistics(const cpl_vocabulary_counter *c);
+/* The occurrences that the vocabulary knows: the rest of statistics.tokens is unknown. */
+uint64_t cpl_counter_known(const cpl_vocabulary_counter *c, const cpl_vocabulary *v);
+/* 1: the bytes spell one of the four special entries. */
+int cpl_token_is_special(const char *token, size_t length);
+/* size counts everything, the four special entries included (at least 5, or 4 for an empty corpus); 0: no limit.
+ * min_count: rarer tokens are left out. A token that spells a special ('', [UNK], [START], [END]) never enters. */
+cpl_status cpl_vocabulary_build(cpl_vocabulary **v, const cpl_vocabulary_counter *c, int64_t size, int64_t min_count,
+                                cpl_error *err);
+void cpl_vocabulary_free(cpl_vocabulary *v);
+int64_t cpl_vocabulary_size(const cpl_vocabulary *v);
+/* The id, CPL_ID_UNKNOWN for what is not there and for text that spells a special. */
+int32_t cpl_vocabulary_id(const cpl_vocabulary *v, const char *token, size_t length);
+/* The token's bytes (ids 0–3: "", "[UNK]", "[START]", "[END]"); NULL when id is out of range. */
+const char *cpl_vocabulary_token(const cpl_vocabulary *v, int64_t id, size_t *length);
+uint64_t cpl_vocabulary_checksum(const cpl_vocabulary *v); /* of its content and order */
+size_t cpl_vocabulary_bytes(const cpl_vocabulary *v);      /* memory held */
+cpl_json *cpl_vocabulary_to_json(const cpl_vocabulary *v); /* array of strings, specials included */
+cpl_status cpl_vocabulary_from_json(cpl_vocabulary **v, const cpl_json *array, cpl_error *err);
+
+/* ---- codec.c: rules + vocabulary, with scratch of its own: one codec for one thread ---- */
+
+typedef struct cpl_codec cpl_codec;
+/* v must outlive the codec. */
+cpl_status cpl_codec_new(cpl_codec **codec, cpl_text_rules rules, const cpl_vocabulary *v, cpl_error *err);
+void cpl_codec_free(cpl_codec *c);
+/* *ids (cpl_grow'n array of *capacity) receives *count ids, without START and END; *unknown (may be NULL) is set to
+ * how many are [UNK]. Free *ids with cpl_release. */
+cpl_status cpl_codec_encode(cpl_codec *c, const char *line, size_t length, int32_t **ids, size_t *capacity,
+                            size_t *count, size_t *unknown, cpl_error *err);
+/* The tokens that the last cpl_codec_encode saw (for showing what the model reads, and for scoring). */
+const cpl_token *cpl_codec_tokens(const cpl_codec *c, size_t *count);
+/* Appends the line for ids; stops at END; padding and START are skipped; tokens != 0: tokens joined by one space
+ * instead (word: with their joiners). An unknown or foreign id shows as [UNK]. */
+void cpl_codec_decode(const cpl_codec *c, const int32_t *ids, size_t n, int tokens, cpl_str *out);
+
+#endif
