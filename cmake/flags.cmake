@@ -26,7 +26,7 @@ set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
 
-set(CPL_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math)
+set(CPL_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
 
 add_library(cpl_flags INTERFACE)
 if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")

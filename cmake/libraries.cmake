@@ -37,9 +37,6 @@ cpl_find(JANSSON jansson.h jansson)
 cpl_find(UTF8PROC utf8proc.h utf8proc)
 cpl_find(YAML yaml.h yaml)
 cpl_find(ZLIB zlib.h z)
-if(EXISTS ${PROJECT_SOURCE_DIR}/src/kernel/dnnl.c)
-    cpl_find(DNNL oneapi/dnnl/dnnl.h dnnl)
-endif()
 
 message(STATUS "couplet ${PROJECT_VERSION}: ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}, "
                "${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_BUILD_TYPE} ${CPL_SANITIZE}")

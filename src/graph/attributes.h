@@ -1,0 +1,64 @@
+/* attributes.h: the attribute struct of each op that has one. Structs are compared bytewise (equal nodes are
+ * shared), so every member is 4 bytes and set, `zero` members to 0: no padding bytes. An op that is not named
+ * here takes none. */
+#ifndef CPL_GRAPH_ATTRIBUTES_H
+#define CPL_GRAPH_ATTRIBUTES_H
+
+#include <stdint.h>
+
+/* linear, activation: f of y = f(x·w + b), a cpl_activation. */
+typedef struct cpl_activation_attributes {
+    int32_t activation;
+} cpl_activation_attributes;
+
+/* scale: y = factor · x. */
+typedef struct cpl_scale_attributes {
+    float factor;
+} cpl_scale_attributes;
+
+/* dropout: share of elements that become 0 while training, 0 ≤ rate < 1. */
+typedef struct cpl_dropout_attributes {
+    float rate;
+    uint32_t zero;
+} cpl_dropout_attributes;
+
+/* layer_norm: added to the variance. */
+typedef struct cpl_layer_norm_attributes {
+    float epsilon;
+} cpl_layer_norm_attributes;
+
+/* gru, gru_before, lstm: reverse 1 reads each sentence from its last step to its first. */
+typedef struct cpl_recurrent_attributes {
+    int32_t reverse;
+    int32_t zero;
+} cpl_recurrent_attributes;
+
+/* attention: heads divides the width of q, k, v; scale multiplies q·k; causal 1: step i of q sees keys 0 … i only. */
+typedef struct cpl_attention_attributes {
+    int32_t heads;
+    float scale;
+    int32_t causal;
+} cpl_attention_attributes;
+
+/* reorder: length orders, each a time symbol or CPL_ORDER_CALLER. */
+typedef struct cpl_reorder_attributes {
+    int32_t from;
+    int32_t to;
+} cpl_reorder_attributes;
+
+/* pack: the ragged time symbol whose geometry chooses the rows, and its dimension word, 's' or 't'. */
+typedef struct cpl_pack_attributes {
+    int32_t symbol;
+    int32_t word;
+} cpl_pack_attributes;
+
+typedef enum cpl_fill { CPL_FILL_ZERO, CPL_FILL_REPEAT } cpl_fill;
+
+/* unpack: the padded symbol of the rectangle, and a cpl_fill for the steps that do not exist: zeros, or the
+ * output of the step before (zeros before the first). */
+typedef struct cpl_unpack_attributes {
+    int32_t padded_symbol;
+    int32_t fill;
+} cpl_unpack_attributes;
+
+#endif

@@ -1,0 +1,116 @@
+/* exec.c: what ops call while they run: products, sums and copies dealt to the pool.
+ *
+ * Work is cut by shape alone, and the order of every sum is fixed, so results do not depend on the threads. */
+#include <string.h>
+#include "graph/op.h"
+
+void cpl_run_tasks(const cpl_run_context *r, int64_t tasks, cpl_task task, void *arguments)
+{
+    if (tasks == 1)
+        task(arguments, 0, 0);
+    else if (tasks > 1)
+        cpl_pool_run(r->pool, tasks, task, arguments);
+}
+
+/* ---- products ---- */
+
+typedef struct tiles {
+    const cpl_run_context *r;
+    const cpl_gemm *g;
+    int64_t rows, columns, across; /* of a tile; tiles in one row of tiles */
+} tiles;
+
+static void run_tile(void *arguments, int64_t task, int thread)
+{
+    const tiles *t = arguments;
+    int64_t i = task / t->across * t->rows, j = task % t->across * t->columns;
+    cpl_gemm g = *t->g;
+    g.m = g.m - i < t->rows ? g.m - i : t->rows;
+    g.n = g.n - j < t->columns ? g.n - j : t->columns;
+    g.a += g.transpose_a ? i : i * g.lda;
+    g.b += g.transpose_b ? j * g.ldb : j;
+    g.c += i * g.ldc + j;
+    t->r->kernels->gemm(&g, t->r->scratch ? t->r->scratch[thread] : NULL);
+}
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+/* About eight tiles of a product worth dealing, the longer side cut first, never below sizes where packing and
+ * dispatch would cost more than they save. */
+void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g)
+{
+    tiles t = {.r = r, .g = g, .rows = g->m, .columns = g->n, .across = 1};
+    if (g->m <= 0 || g->n <= 0)
+        return;
+    if ((double)g->m * (double)g->n * (double)g->k > 2e5) {
+        int64_t cuts = 8;
+        if (g->m >= g->n) {
+            t.rows = round_up((g->m + cuts - 1) / cuts, 48);
+            cuts = t.rows >= g->m ? 8 : 1;
+        }
+        if (g->n > g->m || cuts > 1)
+            t.columns = round_up((g->n + cuts - 1) / cuts, 64);
+    }
+    t.across = (g->n + t.columns - 1) / t.columns;
+    cpl_run_tasks(r, (g->m + t.rows - 1) / t.rows * t.across, run_tile, &t);
+}
+
+/* ---- sums, zeros, copies ---- */
+
+typedef struct sum_rows {
+    const cpl_run_context *r;
+    int64_t rows, n;
+    const real *x;
+    real *y;
+} sum_rows;
+
+enum { SUM_COLUMNS = 128 };
+
+static void run_sum_rows(void *arguments, int64_t task, int thread)
+{
+    (void)thread;
+    const sum_rows *s = arguments;
+    int64_t from = task * SUM_COLUMNS, n = s->n - from < SUM_COLUMNS ? s->n - from : SUM_COLUMNS;
+    memset(s->y + from, 0, (size_t)n * sizeof(real));
+    s->r->kernels->add_rows(s->rows, n, s->x + from, s->n, s->y + from);
+}
+
+void cpl_run_sum_rows(const cpl_run_context *r, int64_t rows, int64_t n, const real *x, real *y)
+{
+    sum_rows s = {r, rows, n, x, y};
+    cpl_run_tasks(r, (n + SUM_COLUMNS - 1) / SUM_COLUMNS, run_sum_rows, &s);
+}
+
+typedef struct copy_job {
+    const real *x; /* NULL: zeros */
+    real *y;
+    int64_t n;
+} copy_job;
+
+enum { COPY_CHUNK = 1 << 18 };
+
+static void run_copy(void *arguments, int64_t task, int thread)
+{
+    (void)thread;
+    const copy_job *c = arguments;
+    int64_t from = task * COPY_CHUNK, n = c->n - from < COPY_CHUNK ? c->n - from : COPY_CHUNK;
+    if (c->x)
+        memcpy(c->y + from, c->x + from, (size_t)n * sizeof(real));
+    else
+        memset(c->y + from, 0, (size_t)n * sizeof(real));
+}
+
+void cpl_run_zero(const cpl_run_context *r, real *x, int64_t n)
+{
+    copy_job c = {NULL, x, n};
+    cpl_run_tasks(r, (n + COPY_CHUNK - 1) / COPY_CHUNK, run_copy, &c);
+}
+
+void cpl_run_copy(const cpl_run_context *r, const real *x, real *y, int64_t n)
+{
+    copy_job c = {x, y, n};
+    cpl_run_tasks(r, (n + COPY_CHUNK - 1) / COPY_CHUNK, run_copy, &c);
+}

@@ -1,0 +1,141 @@
+/* graph.h: the graph inside. Values are tensors, calls are applications of ops, in an order in which they can run.
+ * Passes rewrite it; plan.h lays it out in memory; program.h runs it. */
+#ifndef CPL_GRAPH_GRAPH_H
+#define CPL_GRAPH_GRAPH_H
+
+#include "base/error.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "couplet.h"
+#include "graph/op.h"
+#include "graph/parameters.h"
+
+typedef enum cpl_storage {
+    CPL_STORE_BLOCK,     /* in the planned block */
+    CPL_STORE_PARAMETER, /* the parameter's own memory */
+    CPL_STORE_GRADIENT   /* the gradient block, at the parameter's place */
+} cpl_storage;
+
+typedef struct cpl_value {
+    cpl_type type;
+    const char *path;  /* who made it: layer path or input name, for errors */
+    int producer;      /* call, or −1: input or parameter */
+    int output;        /* which output of the producer */
+    cpl_storage storage;
+    int parameter;     /* index in the store, or −1 */
+    int input;         /* index in graph inputs, or −1 */
+    int hidden;        /* exists only when its call is differentiated */
+} cpl_value;
+
+typedef struct cpl_call {
+    const cpl_op *op;
+    const void *attributes;
+    const char *path;  /* layer path */
+    uint64_t uid;      /* names the node for random numbers; survives passes and copies */
+    int backward;      /* 1: runs op->backward */
+    int differentiated;
+    int inputs, outputs;     /* of the forward form; hidden ones included in outputs */
+    int visible;             /* outputs that are not hidden */
+    int in[CPL_MAX_INPUTS];  /* value, or −1 */
+    int out[CPL_MAX_OUTPUTS];/* forward: written; backward: read when the op keeps them */
+    int dout[CPL_MAX_OUTPUTS];
+    int din[CPL_MAX_INPUTS]; /* backward: written, or −1 */
+    int dead;
+} cpl_call;
+
+typedef struct cpl_graph_input {
+    const char *name;
+    int value;
+    cpl_input_type declared;
+} cpl_graph_input;
+
+typedef struct cpl_graph_output {
+    const char *name;
+    int value;
+    int gradient; /* 1: cpl_watch, wants the gradient of `value` */
+} cpl_graph_output;
+
+typedef struct cpl_symbol {
+    const char *name;
+    cpl_dim_kind kind;
+    const char *from; /* the input that brought it */
+} cpl_symbol;
+
+struct cpl_node {
+    cpl_graph *graph;
+    int value; /* −1: poison */
+};
+
+struct cpl_graph {
+    cpl_arena *arena;
+    cpl_parameters *parameters; /* shared by all graphs of one model */
+    cpl_error error;            /* sticky */
+    cpl_value *values;
+    size_t value_count, value_capacity;
+    cpl_call *calls;
+    size_t call_count, call_capacity;
+    cpl_graph_input *inputs;
+    size_t input_count, input_capacity;
+    cpl_graph_output *outputs;
+    size_t output_count, output_capacity;
+    cpl_symbol symbols[CPL_MAX_SYMBOLS];
+    int symbol_count;
+    int loss; /* value, or −1 */
+    int seed; /* the value 1 that a backward pass starts from, or −1 */
+    uint64_t next_uid;
+    cpl_str path; /* current layer path */
+    cpl_node poison;
+};
+
+cpl_graph *cpl_graph_new(cpl_parameters *parameters); /* NULL without memory */
+cpl_graph *cpl_graph_copy(const cpl_graph *g);        /* shares nothing but the parameter store */
+void cpl_graph_free(cpl_graph *g);
+
+/* The sticky failure. The layer path becomes the context line. */
+void cpl_graph_fail(cpl_graph *g, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+int cpl_graph_add_value(cpl_graph *g, const cpl_type *type, const char *path); /* −1 without memory (sticky) */
+cpl_call *cpl_graph_add_call(cpl_graph *g);                                   /* NULL without memory (sticky) */
+cpl_node *cpl_graph_node(cpl_graph *g, int value);
+const char *cpl_graph_path(cpl_graph *g, const char *name); /* current path + name, in the arena */
+int cpl_graph_symbol(cpl_graph *g, const char *word, size_t length, cpl_dim_kind kind, const char *from);
+
+/* Parses "batch t units=8" into type (symbols are made when new). size_last: size of a last feature without "=". */
+int cpl_graph_parse_shape(cpl_graph *g, const char *shape, int64_t size_last, const char *from, cpl_type *type);
+
+/* Applies an op: checks and infers by its signature, inserts reorders. inputs[n]: NULL for one left out.
+ * Returns the first output; further ones through cpl_node_output. */
+cpl_node *cpl_apply(cpl_graph *g, const char *op, const void *attributes, cpl_node *const *inputs, int n);
+cpl_node *cpl_node_output(cpl_node *first, int i);
+const cpl_type *cpl_node_type(const cpl_node *x); /* NULL for poison */
+
+/* Types of a call by position, NULL for −1 (for size contexts). */
+void cpl_call_sizes(const cpl_graph *g, const cpl_call *c, const cpl_binding *b, int threads, cpl_size_context *s);
+
+/* autodiff.c: appends backward calls for g->loss; gradients of trainable parameters go to the gradient block.
+ * needs_gradient(parameter) decides what trains. Parameters that no gradient reaches are left untouched
+ * (parameters->reached). */
+cpl_status cpl_graph_differentiate(cpl_graph *g, cpl_error *err);
+
+/* passes/: each is one file, can be switched off, and leaves results unchanged. */
+enum { CPL_PASS_DEAD = 1, CPL_PASS_EQUAL = 2, CPL_PASS_FUSE_ACTIVATION = 4, CPL_PASS_FUSE_LOSS = 8, CPL_PASS_ALL = 15 };
+void cpl_pass_dead(cpl_graph *g);
+void cpl_pass_equal(cpl_graph *g);
+void cpl_pass_fuse_activation(cpl_graph *g);
+void cpl_pass_fuse_loss(cpl_graph *g);
+/* Order, types and references are sound, or a failure that names the pass. Run after each pass. */
+cpl_status cpl_graph_verify(const cpl_graph *g, const char *after, cpl_error *err);
+cpl_status cpl_graph_optimize(cpl_graph *g, int passes, cpl_error *err);
+/* How many calls read the value (outputs and the loss count one each). */
+int cpl_graph_uses(const cpl_graph *g, int value);
+/* The only call that reads the value; NULL when there are more, other uses, or none. */
+cpl_call *cpl_graph_only_reader(cpl_graph *g, int value);
+void cpl_graph_replace(cpl_graph *g, int value, int by); /* in every reader, output and the loss */
+
+/* Does the call read, when it runs, its input i / its forward's output i? (A backward call reads what the op keeps.) */
+int cpl_call_reads_input(const cpl_call *c, int i);
+int cpl_call_reads_output(const cpl_call *c, int i);
+/* Does output i of the call exist when it runs? (Hidden ones only when differentiated.) */
+int cpl_call_writes_output(const cpl_call *c, int i);
+
+#endif

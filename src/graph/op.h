@@ -1,0 +1,136 @@
+/* op.h: what an op is. ONE FILE in ops/ = ONE OP: forward, backward, one descriptor; one line in ops.def.
+ *
+ * The signature is documentation, check, shape rule and generator of test inputs at once:
+ *
+ *     "x[batch t in] w[in 3u] r[u 3u] b[2 3u]? h0[batch u]? -> y[batch t u] h[batch u] ; keep[batch t 4u]"
+ *
+ * Names are variables of this op; `3u` is three times u, `a+b` a sum, `?` optional, `...` any leading dimensions,
+ * `=vocab` the dimension of the vocabulary that the op's id input counts in; `id` in front makes it an id tensor.
+ * Outputs behind `;` are hidden: they exist only when the call is differentiated (`keep` for the backward pass). */
+#ifndef CPL_GRAPH_OP_H
+#define CPL_GRAPH_OP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/threads.h"
+#include "couplet.h"
+#include "graph/geometry.h"
+#include "graph/type.h"
+#include "kernel/kernel.h"
+
+enum { CPL_MAX_INPUTS = 8, CPL_MAX_OUTPUTS = 6 };
+
+/* A tensor while it runs. data is NULL for an input that was left out, a hidden output that is not kept, or a
+ * gradient that nobody needs. */
+typedef struct cpl_tensor {
+    const cpl_type *type;
+    union {
+        real *data;
+        int32_t *ids;
+    };
+    int64_t rows;  /* of this batch (cpl_type_rows) */
+    int64_t width; /* elements of a row (cpl_type_width) */
+} cpl_tensor;
+
+/* All that an op sees while it runs. */
+typedef struct cpl_run_context {
+    const cpl_kernels *kernels;
+    cpl_pool *pool;
+    void *const *scratch;          /* gemm scratch of each thread */
+    const cpl_geometry *geometry;  /* by symbol */
+    const cpl_binding *binding;
+    const void *attributes;
+    void *workspace;               /* as many bytes as the op's `workspace` asked for, 64-byte aligned */
+    int training;                  /* dropout and the like are active */
+    uint64_t random_key;           /* of (seed, step, node): stable when nodes move */
+    cpl_tensor in[CPL_MAX_INPUTS];
+    cpl_tensor out[CPL_MAX_OUTPUTS];  /* hidden ones behind the visible ones */
+    cpl_tensor dout[CPL_MAX_OUTPUTS]; /* backward: gradients of the visible outputs; data NULL: zero */
+    cpl_tensor din[CPL_MAX_INPUTS];   /* backward: where to write; data NULL: not needed. Overwritten, not added to. */
+} cpl_run_context;
+
+/* What `workspace` may ask: types of the call, the largest sizes, and the number of threads. */
+typedef struct cpl_size_context {
+    const cpl_binding *binding;
+    const cpl_type *in[CPL_MAX_INPUTS]; /* NULL: left out */
+    const cpl_type *out[CPL_MAX_OUTPUTS];
+    const void *attributes;
+    int threads;
+    int backward;
+    int differentiated; /* hidden outputs exist */
+} cpl_size_context;
+
+/* What a `check` sees before and a `shape` sees after the generic match: the call's types, to refuse or to amend. */
+typedef struct cpl_shape_context {
+    const void *attributes;
+    const char *path;                    /* of the layer being built */
+    const cpl_type *in[CPL_MAX_INPUTS];  /* NULL: left out */
+    const char *in_path[CPL_MAX_INPUTS]; /* who made it */
+    cpl_type out[CPL_MAX_OUTPUTS];       /* shape only */
+} cpl_shape_context;
+
+enum {
+    CPL_KEEP_IN0 = 1 << 0, CPL_KEEP_IN1 = 1 << 1, CPL_KEEP_IN2 = 1 << 2, CPL_KEEP_IN3 = 1 << 3,
+    CPL_KEEP_IN4 = 1 << 4, CPL_KEEP_IN5 = 1 << 5, CPL_KEEP_IN6 = 1 << 6, CPL_KEEP_IN7 = 1 << 7,
+    CPL_KEEP_OUT0 = 1 << 8, CPL_KEEP_OUT1 = 1 << 9, CPL_KEEP_OUT2 = 1 << 10, CPL_KEEP_OUT3 = 1 << 11,
+    CPL_KEEP_OUT4 = 1 << 12, CPL_KEEP_OUT5 = 1 << 13
+};
+
+enum {
+    CPL_OP_EFFECT = 1 << 0,     /* runs even when nothing reads its outputs (print) */
+    CPL_OP_RANDOM = 1 << 1,     /* two calls are never equal */
+    CPL_OP_READY = 1 << 2,      /* hidden outputs 0 … are already the gradients of inputs 0 … for dout[0] = 1 */
+    CPL_OP_IN_PLACE = 1 << 3,   /* out[0] may be the memory of in[0] */
+    CPL_OP_NO_GRADIENT = 1 << 4,/* no gradient flows through it (argmax, print) */
+    CPL_OP_PASS = 1 << 5        /* the gradient of every input is the gradient of the output itself (add) */
+};
+
+typedef struct cpl_op {
+    const char *name;
+    const char *doc;       /* one line */
+    const char *signature;
+    uint32_t keeps;        /* what the backward pass reads: CPL_KEEP_… (hidden outputs are always kept) */
+    uint32_t (*keeps_of)(const void *attributes); /* instead of keeps, where it depends on attributes; NULL: keeps */
+    uint32_t flags;
+    size_t attributes;     /* bytes of the attribute struct, compared bytewise for equal nodes: no padding bytes */
+    cpl_status (*check)(const cpl_shape_context *s, cpl_error *err); /* before the generic match; may be NULL */
+    cpl_status (*shape)(cpl_shape_context *s, cpl_error *err);       /* after it; may be NULL */
+    size_t (*workspace)(const cpl_size_context *s);                  /* bytes; NULL: none */
+    void (*forward)(const cpl_run_context *r);
+    void (*backward)(const cpl_run_context *r);                      /* NULL with CPL_OP_NO_GRADIENT */
+    double (*flops)(const cpl_size_context *s);                      /* of the forward pass; NULL: negligible */
+    const char *const *tests; /* NULL-terminated: sizes for the generic tests, "u=5 in=3 b=absent" (see tests/ops) */
+} cpl_op;
+
+/* What the backward pass of the op with these attributes reads. */
+uint32_t cpl_op_keeps(const cpl_op *op, const void *attributes);
+
+/* ---- helpers for op files ---- */
+
+/* C = op(A) op(B) + beta C over the pool: cut into tiles by shape, never by the number of threads. */
+void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g);
+/* Deals tasks to the pool. */
+void cpl_run_tasks(const cpl_run_context *r, int64_t tasks, cpl_task task, void *arguments);
+/* y[n] = Σ rows of x[rows n], in row order (columns are dealt to threads). */
+void cpl_run_sum_rows(const cpl_run_context *r, int64_t rows, int64_t n, const real *x, real *y);
+/* Elementwise work in chunks of a fixed size: task is called with (chunk index); see cpl_chunk. */
+enum { CPL_CHUNK = 16384 };
+static inline int64_t cpl_chunks(int64_t n) { return (n + CPL_CHUNK - 1) / CPL_CHUNK; }
+void cpl_run_zero(const cpl_run_context *r, real *x, int64_t n);
+void cpl_run_copy(const cpl_run_context *r, const real *x, real *y, int64_t n);
+
+/* The geometry of the first time axis of a tensor. */
+static inline const cpl_geometry *cpl_tensor_geometry(const cpl_run_context *r, const cpl_tensor *x)
+{
+    for (int i = 0; i < x->type->rank; i++)
+        if (x->type->dim[i].kind == CPL_DIM_TIME)
+            return &r->geometry[x->type->dim[i].symbol];
+    return NULL;
+}
+
+/* ---- the table ---- */
+
+const cpl_op *cpl_op_named(const char *name);
+const cpl_op *cpl_op_at(size_t i); /* NULL past the end */
+
+#endif

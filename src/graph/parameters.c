@@ -1,0 +1,167 @@
+/* parameters.c: the store of trainable tensors. Values live in one block, each tensor on a cache line. */
+#include "graph/parameters.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+
+enum { ALIGN_ELEMENTS = 64 / sizeof(real) };
+
+struct cpl_parameters {
+    cpl_arena *arena;
+    cpl_map *by_path;
+    cpl_parameter_info **items;
+    size_t count, capacity;
+    int64_t block_elements; /* with alignment gaps */
+    real *values;
+    size_t allocated;       /* items that have values */
+    int64_t allocated_elements;
+};
+
+cpl_parameters *cpl_parameters_new(void)
+{
+    cpl_parameters *p = cpl_alloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->arena = cpl_arena_new(1 << 14);
+    p->by_path = cpl_map_new();
+    if (!p->arena || !p->by_path) {
+        cpl_parameters_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void cpl_parameters_free(cpl_parameters *p)
+{
+    if (!p)
+        return;
+    cpl_arena_free(p->arena);
+    cpl_map_free(p->by_path);
+    cpl_release(p->items);
+    cpl_release(p->values);
+    cpl_release(p);
+}
+
+size_t cpl_parameters_count(const cpl_parameters *p)
+{
+    return p->count;
+}
+
+cpl_parameter_info *cpl_parameters_at(const cpl_parameters *p, size_t i)
+{
+    return p->items[i];
+}
+
+int cpl_parameters_find(const cpl_parameters *p, const char *path)
+{
+    const int64_t *found = cpl_map_find(p->by_path, path, strlen(path));
+    return found ? (int)*found : -1;
+}
+
+static void shape_text(const cpl_parameter_info *info, char *buffer, size_t size)
+{
+    size_t n = (size_t)snprintf(buffer, size, "[");
+    for (int i = 0; i < info->rank && n < size; i++)
+        n += (size_t)snprintf(buffer + n, size - n, "%s%s=%lld", i ? " " : "", info->dim[i], (long long)info->size[i]);
+    if (n < size)
+        snprintf(buffer + n, size - n, "]");
+}
+
+static int same_parameter(const cpl_parameter_info *a, const cpl_parameter_info *b)
+{
+    if (a->rank != b->rank || a->initializer != b->initializer)
+        return 0;
+    for (int i = 0; i < a->rank; i++)
+        if (a->size[i] != b->size[i])
+            return 0;
+    return 1;
+}
+
+static cpl_parameter_info *copy_info(cpl_parameters *p, const cpl_parameter_info *wanted)
+{
+    cpl_parameter_info *info = cpl_arena_alloc(p->arena, sizeof *info);
+    if (!info)
+        return NULL;
+    *info = *wanted;
+    info->path = cpl_arena_strndup(p->arena, wanted->path, strlen(wanted->path));
+    info->where = cpl_arena_strndup(p->arena, wanted->where, strlen(wanted->where));
+    int ok = info->path && info->where;
+    info->elements = 1;
+    for (int i = 0; i < info->rank; i++) {
+        info->dim[i] = cpl_arena_strndup(p->arena, wanted->dim[i], strlen(wanted->dim[i]));
+        ok = ok && info->dim[i];
+        info->elements *= info->size[i];
+    }
+    return ok ? info : NULL;
+}
+
+int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_error *err)
+{
+    int known = cpl_parameters_find(p, wanted->path);
+    if (known >= 0) {
+        const cpl_parameter_info *have = p->items[known];
+        if (same_parameter(have, wanted))
+            return known;
+        char a[160], b[160];
+        shape_text(have, a, sizeof a);
+        shape_text(wanted, b, sizeof b);
+        cpl_error_set(err, CPL_USAGE, "parameter '%s' is %s at %s but %s at %s" CPL_HINT
+                      "give the second layer another name, or the same options to share the weights",
+                      wanted->path, a, have->where, b, wanted->where);
+        return -1;
+    }
+    cpl_parameter_info *info = copy_info(p, wanted);
+    int64_t *slot = info ? cpl_map_insert(p->by_path, info->path, strlen(info->path), NULL) : NULL;
+    if (!slot || cpl_grow(&p->items, &p->capacity, p->count + 1, sizeof *p->items)) {
+        cpl_error_set(err, CPL_FAILED, "out of memory for parameter '%s'", wanted->path);
+        return -1;
+    }
+    *slot = (int64_t)p->count;
+    info->offset = p->block_elements;
+    info->trainable = 1;
+    p->block_elements += (info->elements + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
+    p->items[p->count] = info;
+    return (int)p->count++;
+}
+
+int64_t cpl_parameters_elements(const cpl_parameters *p)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < p->count; i++)
+        n += p->items[i]->elements;
+    return n;
+}
+
+size_t cpl_parameters_bytes(const cpl_parameters *p)
+{
+    return (size_t)p->block_elements * sizeof(real);
+}
+
+cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *err)
+{
+    if (p->allocated == p->count && p->values)
+        return CPL_OK;
+    real *values = cpl_alloc_aligned(cpl_parameters_bytes(p) + 64, 64);
+    if (!values)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for %zu bytes of parameters", cpl_parameters_bytes(p));
+    if (p->values)
+        memcpy(values, p->values, (size_t)p->allocated_elements * sizeof(real));
+    cpl_release(p->values);
+    p->values = values;
+    for (size_t i = p->allocated; i < p->count; i++)
+        cpl_initialize(p->items[i], seed, values + p->items[i]->offset);
+    p->allocated = p->count;
+    p->allocated_elements = p->block_elements;
+    return CPL_OK;
+}
+
+real *cpl_parameters_value(const cpl_parameters *p, size_t i)
+{
+    return p->values + p->items[i]->offset;
+}
+
+real *cpl_parameters_values(const cpl_parameters *p)
+{
+    return p->values;
+}

@@ -1,0 +1,48 @@
+/* parameters.h: the trainable tensors of a model, by path. One store serves all graphs of the model (training,
+ * encode, step), so what one trains the others use. */
+#ifndef CPL_GRAPH_PARAMETERS_H
+#define CPL_GRAPH_PARAMETERS_H
+
+#include <stdint.h>
+#include "base/map.h"
+#include "base/memory.h"
+#include "couplet.h"
+#include "kernel/kernel.h"
+
+enum { CPL_PARAMETER_RANK = 3 };
+
+typedef struct cpl_parameter_info {
+    const char *path; /* "decoder.rnn.kernel" */
+    int rank;
+    int64_t size[CPL_PARAMETER_RANK];
+    const char *dim[CPL_PARAMETER_RANK]; /* names */
+    int64_t elements;
+    int64_t offset;   /* in elements, in the value and gradient blocks (64-byte steps) */
+    cpl_initializer initializer;
+    const char *where; /* "file.c:12": who made it first */
+    int reached;       /* a gradient reaches it (set by differentiation) */
+    int trainable;
+} cpl_parameter_info;
+
+typedef struct cpl_parameters cpl_parameters;
+
+cpl_parameters *cpl_parameters_new(void);
+void cpl_parameters_free(cpl_parameters *p);
+size_t cpl_parameters_count(const cpl_parameters *p);
+cpl_parameter_info *cpl_parameters_at(const cpl_parameters *p, size_t i);
+int cpl_parameters_find(const cpl_parameters *p, const char *path); /* index or −1 */
+/* Index of the parameter; made when new. −1 and err when the path exists with another shape or memory is short. */
+int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_error *err);
+
+int64_t cpl_parameters_elements(const cpl_parameters *p); /* Σ elements, without alignment gaps */
+size_t cpl_parameters_bytes(const cpl_parameters *p);     /* of one block of all of them */
+/* Allocates values for what is new since the last call; new ones are initialised from (seed, path). Pointers from
+ * before a call that added parameters are stale. */
+cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *err);
+real *cpl_parameters_value(const cpl_parameters *p, size_t i);
+real *cpl_parameters_values(const cpl_parameters *p); /* the whole block */
+
+/* Fills x by the initialiser (initialize.c), a pure function of (seed, path). */
+void cpl_initialize(const cpl_parameter_info *info, uint64_t seed, real *x);
+
+#endif

@@ -1,0 +1,406 @@
+/* program.c: compile (trace once, check, optimise, differentiate) and run. */
+#include "graph/program.h"
+
+#include <math.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/hash.h"
+
+/* ---- compiling ---- */
+
+static cpl_status make_schedule(cpl_program *p, cpl_mode mode, int passes, cpl_error *err)
+{
+    cpl_graph *g = cpl_graph_copy(p->traced);
+    if (!g)
+        CPL_FAIL(err, CPL_FAILED, "out of memory while compiling");
+    p->schedule[mode].graph = g;
+    if (mode == CPL_TRAIN) {
+        /* Whole logits have no place in training: the loss works in blocks. Reading them is for CPL_EVALUATE. */
+        size_t kept = 0;
+        for (size_t i = 0; i < g->output_count; i++) {
+            int v = g->outputs[i].value, used_by_loss = 0;
+            for (size_t c = 0; c < g->call_count; c++)
+                used_by_loss |= strcmp(g->calls[c].op->name, "cross_entropy") == 0 && g->calls[c].in[0] == v;
+            if (!used_by_loss || g->outputs[i].gradient || !(passes & CPL_PASS_FUSE_LOSS))
+                g->outputs[kept++] = g->outputs[i];
+        }
+        g->output_count = kept;
+    }
+    CPL_TRY(cpl_graph_optimize(g, passes, err), err, "cannot compile '%s'", p->name);
+    if (mode == CPL_TRAIN) {
+        CPL_TRY(cpl_graph_differentiate(g, err), err, "cannot differentiate '%s'", p->name);
+        CPL_TRY(cpl_graph_verify(g, "differentiate", err), err, "cannot compile '%s'", p->name);
+        cpl_pass_dead(g);
+        CPL_TRY(cpl_graph_verify(g, "dead", err), err, "cannot compile '%s'", p->name);
+    } else {
+        size_t kept = 0;
+        for (size_t i = 0; i < g->output_count; i++)
+            if (!g->outputs[i].gradient)
+                g->outputs[kept++] = g->outputs[i];
+        g->output_count = kept;
+    }
+    return CPL_OK;
+}
+
+/* Case A09: one warning, by layer, for what no gradient reaches. */
+static void warn_unreached(const cpl_program *p)
+{
+    const cpl_parameters *store = p->engine->parameters;
+    cpl_str text = {0};
+    char last[200] = "";
+    int64_t elements = 0;
+    int layers = 0;
+    for (size_t i = 0; i <= cpl_parameters_count(store); i++) {
+        const cpl_parameter_info *info = i < cpl_parameters_count(store) ? cpl_parameters_at(store, i) : NULL;
+        char layer[200] = "";
+        if (info && !info->reached && info->trainable) {
+            const char *dot = strrchr(info->path, '.');
+            snprintf(layer, sizeof layer, "%.*s", (int)(dot ? dot - info->path : (long)strlen(info->path)), info->path);
+        }
+        if (strcmp(layer, last) != 0 && last[0])
+            cpl_str_printf(&text, "%s'%s' (%lld parameters)", layers++ ? ", " : "", last, (long long)elements);
+        if (strcmp(layer, last) != 0)
+            elements = 0;
+        elements += layer[0] ? info->elements : 0;
+        snprintf(last, sizeof last, "%s", layer);
+    }
+    if (layers)
+        cpl_log_warning(&p->log, "no gradient reaches %s: not on a path to the loss; %s will not change", text.data,
+                        layers == 1 ? "it" : "they");
+    cpl_str_free(&text);
+}
+
+static cpl_status trace(cpl_program *p, cpl_model_function model, const void *user, cpl_error *err)
+{
+    p->traced = cpl_graph_new(p->engine->parameters);
+    if (!p->traced)
+        CPL_FAIL(err, CPL_FAILED, "out of memory");
+    p->traces++;
+    model(p->traced, user);
+    if (cpl_graph_failed(p->traced)) {
+        if (err)
+            *err = p->traced->error;
+        return p->traced->error.status;
+    }
+    for (int i = 0; i < p->traced->symbol_count; i++)
+        p->has_borders |= p->traced->symbols[i].kind == CPL_DIM_PADDED;
+    p->inputs = cpl_alloc(p->traced->input_count + 1, sizeof *p->inputs);
+    if (!p->inputs)
+        CPL_FAIL(err, CPL_FAILED, "out of memory");
+    return CPL_OK;
+}
+
+/* An input that nothing reads is a mistake: the user thinks that it matters (reference A's unpacked list). */
+static cpl_status check_inputs(const cpl_program *p, cpl_error *err)
+{
+    const cpl_graph *g = p->traced;
+    for (size_t i = 0; i < g->input_count; i++)
+        if (cpl_graph_uses(g, g->inputs[i].value) == 0)
+            CPL_FAIL(err, CPL_USAGE, "input '%s' is declared but never used", g->inputs[i].name);
+    return CPL_OK;
+}
+
+static cpl_status compile(cpl_program *p, cpl_model_function model, const void *user, const cpl_compile_options *o,
+                          cpl_error *err)
+{
+    CPL_TRY(trace(p, model, user, err), err, "cannot build '%s'", p->name);
+    CPL_TRY(check_inputs(p, err), err, "cannot build '%s'", p->name);
+    int passes = o->no_passes ? 0 : CPL_PASS_ALL;
+    cpl_status status = make_schedule(p, CPL_EVALUATE, passes, err);
+    if (status == CPL_OK && p->traced->loss >= 0 && !o->inference) {
+        status = make_schedule(p, CPL_TRAIN, passes, err);
+        if (status == CPL_OK)
+            warn_unreached(p);
+    }
+    if (status == CPL_OK)
+        status = cpl_parameters_allocate(p->engine->parameters, p->engine->seed, err);
+    if (status == CPL_OK && p->schedule[CPL_TRAIN].graph) {
+        p->gradients = cpl_alloc_aligned(cpl_parameters_bytes(p->engine->parameters) + 64, 64);
+        if (!p->gradients)
+            CPL_FAIL(err, CPL_FAILED, "out of memory for the gradients");
+    }
+    return status;
+}
+
+cpl_status cpl_compile(cpl_program **program, cpl_model_function model, const void *user,
+                       const cpl_compile_options *options, cpl_error *err)
+{
+    static const cpl_compile_options defaults;
+    const cpl_compile_options *o = options ? options : &defaults;
+    cpl_program *p = cpl_alloc(1, sizeof *p);
+    if (!p)
+        CPL_FAIL(err, CPL_FAILED, "out of memory");
+    *program = NULL;
+    p->name = o->name ? o->name : "model";
+    p->ran = 1;
+    p->log = (cpl_log){.sink = (cpl_log_sink)o->message, .user = o->user};
+    cpl_status status = CPL_OK;
+    if (o->share)
+        p->engine = cpl_engine_hold(o->share->engine);
+    else
+        status = cpl_engine_new(&p->engine, o->threads, o->seed, err);
+    if (status == CPL_OK)
+        status = compile(p, model, user, o, err);
+    if (status != CPL_OK) {
+        cpl_program_free(p);
+        return status;
+    }
+    *program = p;
+    return CPL_OK;
+}
+
+void cpl_program_free(cpl_program *p)
+{
+    if (!p)
+        return;
+    if (p->free_optimizer)
+        p->free_optimizer(p->optimizer);
+    for (int m = 0; m < CPL_MODES; m++) {
+        for (size_t i = 0; i < p->schedule[m].plan_count; i++)
+            cpl_plan_free(&p->schedule[m].plans[i]);
+        cpl_release(p->schedule[m].plans);
+        cpl_graph_free(p->schedule[m].graph);
+    }
+    for (size_t i = 0; p->traced && p->inputs && i < p->traced->input_count; i++)
+        cpl_release(p->inputs[i].buffer);
+    cpl_release(p->inputs);
+    for (int i = 0; i < CPL_MAX_SYMBOLS; i++)
+        cpl_geometry_free(&p->geometry[i]);
+    cpl_graph_free(p->traced);
+    cpl_release(p->block);
+    cpl_release(p->gradients);
+    cpl_engine_release(p->engine);
+    cpl_release(p);
+}
+
+/* ---- plans ---- */
+
+static cpl_status make_block(cpl_program *p, size_t bytes, cpl_error *err)
+{
+    if (bytes <= p->block_bytes && p->block)
+        return CPL_OK;
+    cpl_release(p->block);
+    p->block = cpl_alloc_aligned(bytes + 64, 64);
+    p->block_bytes = p->block ? bytes : 0;
+    if (!p->block) {
+        char text[32];
+        CPL_FAIL(err, CPL_FAILED, "out of memory: a run needs %s for its activations" CPL_HINT
+                 "a smaller batch or shorter sentences need less", cpl_bytes_text(text, sizeof text, bytes));
+    }
+    memset(p->block, 0, bytes); /* touched now, so that it cannot fail later */
+    return CPL_OK;
+}
+
+static cpl_status add_plan(cpl_program *p, cpl_mode mode, const cpl_binding *capacity, const char *reason,
+                           const cpl_memory_plan **made, cpl_error *err)
+{
+    cpl_schedule *s = &p->schedule[mode];
+    if (cpl_grow(&s->plans, &s->plan_capacity, s->plan_count + 1, sizeof *s->plans))
+        CPL_FAIL(err, CPL_FAILED, "out of memory for a plan");
+    cpl_memory_plan *plan = &s->plans[s->plan_count];
+    CPL_TRY(cpl_plan_make(plan, s->graph, capacity, p->engine->threads, err), err, "cannot plan '%s'", p->name);
+    s->plan_count++;
+    p->plans++;
+    if (p->plan_made)
+        p->plan_made(p->plan_user, reason, capacity, plan->bytes);
+    *made = plan;
+    return make_block(p, plan->bytes, err);
+}
+
+static cpl_status choose_plan(cpl_program *p, cpl_mode mode, const cpl_memory_plan **chosen, cpl_error *err)
+{
+    cpl_schedule *s = &p->schedule[mode];
+    const cpl_memory_plan *best = NULL;
+    for (size_t i = 0; i < s->plan_count; i++)
+        if (cpl_binding_fits(&p->binding, &s->plans[i].capacity) && (!best || s->plans[i].bytes < best->bytes))
+            best = &s->plans[i];
+    *chosen = best;
+    return best ? CPL_OK : add_plan(p, mode, &p->binding, "larger than any plan before", chosen, err);
+}
+
+/* Products of lengths that the caller left out get a bound that always holds. */
+static cpl_binding complete(const cpl_binding *capacity)
+{
+    cpl_binding b = *capacity;
+    for (int i = 0; i < CPL_MAX_SYMBOLS; i++)
+        for (int j = 0; j < CPL_MAX_SYMBOLS; j++)
+            if (b.pairs[i][j] == 0) {
+                int64_t one = b.rows[i] * b.longest[j], other = b.longest[i] * b.rows[j];
+                b.pairs[i][j] = one < other ? one : other;
+            }
+    return b;
+}
+
+cpl_status cpl_program_reserve(cpl_program *p, cpl_mode mode, const cpl_binding *capacity, cpl_error *err)
+{
+    const cpl_memory_plan *plan;
+    cpl_binding whole = complete(capacity);
+    return add_plan(p, mode, &whole, "capacity of the data", &plan, err);
+}
+
+cpl_status cpl_program_block_bytes(const cpl_program *p, cpl_mode mode, const cpl_binding *capacity, size_t *bytes,
+                                   cpl_error *err)
+{
+    cpl_memory_plan plan;
+    cpl_binding whole = complete(capacity);
+    CPL_TRY(cpl_plan_make(&plan, p->schedule[mode].graph, &whole, p->engine->threads, err), err, "cannot plan '%s'",
+            p->name);
+    *bytes = plan.bytes;
+    cpl_plan_free(&plan);
+    return CPL_OK;
+}
+
+/* ---- running ---- */
+
+static void set_tensor(const cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, int value, int present,
+                       cpl_tensor *t)
+{
+    memset(t, 0, sizeof *t);
+    if (value < 0)
+        return;
+    const cpl_value *v = &g->values[value];
+    t->type = &v->type;
+    t->rows = cpl_type_rows(&v->type, &p->binding);
+    t->width = cpl_type_width(&v->type);
+    if (!present)
+        return;
+    if (v->input >= 0)
+        t->data = p->inputs[v->input].data;
+    else if (v->storage == CPL_STORE_PARAMETER)
+        t->data = cpl_parameters_value(p->engine->parameters, (size_t)v->parameter);
+    else if (v->storage == CPL_STORE_GRADIENT)
+        t->data = p->gradients + cpl_parameters_at(p->engine->parameters, (size_t)v->parameter)->offset;
+    else
+        t->data = (real *)(void *)(p->block + plan->offset[value]);
+}
+
+static void run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t index)
+{
+    const cpl_call *c = &g->calls[index];
+    cpl_run_context *r = &p->context;
+    r->attributes = c->attributes;
+    r->workspace = c->op->workspace ? p->block + plan->workspace[index] : NULL;
+    r->random_key = cpl_random_key(p->engine->seed, p->step, c->uid);
+    for (int k = 0; k < CPL_MAX_INPUTS; k++) {
+        set_tensor(p, g, plan, k < c->inputs ? c->in[k] : -1, cpl_call_reads_input(c, k), &r->in[k]);
+        set_tensor(p, g, plan, c->backward && k < c->inputs ? c->din[k] : -1, 1, &r->din[k]);
+    }
+    for (int k = 0; k < CPL_MAX_OUTPUTS; k++) {
+        int present = c->backward ? cpl_call_reads_output(c, k) : cpl_call_writes_output(c, k);
+        set_tensor(p, g, plan, k < c->outputs ? c->out[k] : -1, present, &r->out[k]);
+        set_tensor(p, g, plan, c->backward ? c->dout[k] : -1, 1, &r->dout[k]);
+    }
+    (c->backward ? c->op->backward : c->op->forward)(r);
+}
+
+static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
+{
+    const cpl_graph *g = p->traced;
+    for (int i = 0; i < g->symbol_count; i++) {
+        int padded = g->symbols[i].kind == CPL_DIM_PADDED && p->binding.rows[i] == 0;
+        for (int k = 0; padded && k < g->symbol_count; k++) /* no rectangle came in: as wide as what was fed */
+            if (g->symbols[k].kind == CPL_DIM_TIME && p->geometry[k].width > p->binding.rows[i])
+                p->binding.rows[i] = p->geometry[k].width;
+        if (g->symbols[i].kind != CPL_DIM_TIME)
+            continue;
+        cpl_geometry *a = &p->geometry[i];
+        if (!a->bound)
+            CPL_FAIL(err, CPL_USAGE, "the lengths of '%s' are not known" CPL_HINT
+                     "feed an input over '%s' with its lengths, or use cpl_feed_mask", g->symbols[i].name,
+                     g->symbols[i].name);
+        if (a->batch != p->binding.batch)
+            CPL_FAIL(err, CPL_USAGE, "'%s' has lengths of %lld sentences but the batch has %lld", g->symbols[i].name,
+                     (long long)a->batch, (long long)p->binding.batch);
+        p->binding.rows[i] = a->rows;
+        p->binding.longest[i] = a->longest;
+    }
+    for (int i = 0; i < g->symbol_count; i++)
+        for (int j = 0; j < g->symbol_count; j++)
+            if (g->symbols[i].kind == CPL_DIM_TIME && g->symbols[j].kind == CPL_DIM_TIME)
+                p->binding.pairs[i][j] = cpl_geometry_pairs(&p->geometry[i], &p->geometry[j]);
+    return CPL_OK;
+}
+
+/* pack and unpack put a time's rows at places of a rectangle: it must be as wide as what gave the lengths. */
+static cpl_status check_widths(const cpl_program *p, cpl_error *err)
+{
+    const cpl_graph *g = p->traced;
+    for (size_t i = 0; i < g->call_count; i++) {
+        const cpl_call *c = &g->calls[i];
+        const cpl_type *in = c->in[0] >= 0 ? &g->values[c->in[0]].type : NULL, *out = &g->values[c->out[0]].type;
+        int unpack = strcmp(c->op->name, "unpack") == 0;
+        if (!unpack && strcmp(c->op->name, "pack") != 0)
+            continue;
+        const cpl_type *packed = unpack ? in : out, *padded = unpack ? out : in;
+        int time = packed->dim[cpl_type_find(packed, CPL_DIM_TIME)].symbol;
+        int rectangle = padded->dim[cpl_type_find(padded, CPL_DIM_PADDED)].symbol;
+        if (p->binding.rows[rectangle] < p->geometry[time].width)
+            CPL_FAIL(err, CPL_USAGE, "%s: the rectangle '%s' is %lld wide but '%s' was given %lld positions",
+                     c->op->name, g->values[c->in[0]].path, (long long)p->binding.rows[rectangle],
+                     g->symbols[time].name, (long long)p->geometry[time].width);
+    }
+    return CPL_OK;
+}
+
+static cpl_status check_fed(const cpl_program *p, cpl_error *err)
+{
+    const cpl_graph *g = p->traced;
+    for (size_t i = 0; i < g->input_count; i++) {
+        if (p->inputs[i].fed)
+            continue;
+        cpl_str list = {0};
+        for (size_t k = 0; k < g->input_count; k++) {
+            cpl_str_printf(&list, "%s%s ", k ? ", " : "", g->inputs[k].name);
+            cpl_type_print(&g->values[g->inputs[k].value].type, &list);
+        }
+        cpl_error_set(err, CPL_USAGE, "input '%s' was not fed; '%s' needs %s", g->inputs[i].name, p->name,
+                      list.failed ? "more" : list.data);
+        cpl_str_free(&list);
+        return CPL_USAGE;
+    }
+    return CPL_OK;
+}
+
+cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
+{
+    const cpl_graph *g = p->schedule[mode].graph;
+    if (!g)
+        CPL_FAIL(err, CPL_USAGE, "'%s' cannot be trained: it has no loss, or was compiled for inference", p->name);
+    CPL_TRY(check_fed(p, err), err, "cannot run '%s'", p->name);
+    CPL_TRY(bind_sizes(p, err), err, "cannot run '%s'", p->name);
+    if (p->has_borders)
+        CPL_TRY(check_widths(p, err), err, "cannot run '%s'", p->name);
+    const cpl_memory_plan *plan;
+    CPL_TRY(choose_plan(p, mode, &plan, err), err, "cannot run '%s'", p->name);
+    p->last_plan = *plan;
+    cpl_run_context *r = &p->context;
+    r->kernels = p->engine->kernels;
+    r->pool = p->engine->pool;
+    r->scratch = p->engine->scratch;
+    r->geometry = p->geometry;
+    r->binding = &p->binding;
+    r->training = mode == CPL_TRAIN;
+    if (g->seed >= 0)
+        *(real *)(void *)(p->block + plan->offset[g->seed]) = 1;
+    for (size_t i = 0; i < g->call_count; i++)
+        if (!g->calls[i].dead)
+            run_call(p, g, plan, i);
+    p->ran = 1;
+    p->last_mode = mode;
+    return CPL_OK;
+}
+
+double cpl_program_flops(const cpl_program *p, cpl_mode mode, const cpl_binding *b)
+{
+    const cpl_graph *g = p->schedule[mode].graph;
+    double flops = 0;
+    for (size_t i = 0; g && i < g->call_count; i++) {
+        const cpl_call *c = &g->calls[i];
+        if (c->dead || !c->op->flops)
+            continue;
+        cpl_size_context s;
+        cpl_call_sizes(g, c, b, p->engine->threads, &s);
+        flops += c->op->flops(&s) * (c->backward ? 2 : 1); /* a product has two products in its gradient */
+    }
+    return flops;
+}

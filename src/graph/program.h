@@ -1,0 +1,90 @@
+/* program.h: a compiled model: two schedules of one traced graph (evaluate; train with gradients), their memory
+ * plans, one block of memory, and the inputs of the coming run. */
+#ifndef CPL_GRAPH_PROGRAM_H
+#define CPL_GRAPH_PROGRAM_H
+
+#include "base/log.h"
+#include "base/threads.h"
+#include "couplet.h"
+#include "graph/graph.h"
+#include "graph/plan.h"
+
+/* What the programs of one model share: kernels, threads, parameters. */
+typedef struct cpl_engine {
+    const cpl_kernels *kernels;
+    cpl_pool *pool;
+    void **scratch; /* gemm scratch of each thread */
+    int threads;
+    cpl_parameters *parameters;
+    uint64_t seed;
+    int references;
+} cpl_engine;
+
+cpl_status cpl_engine_new(cpl_engine **e, int threads, uint64_t seed, cpl_error *err);
+cpl_engine *cpl_engine_hold(cpl_engine *e);
+void cpl_engine_release(cpl_engine *e);
+size_t cpl_engine_bytes(const cpl_engine *e); /* parameters and scratch */
+
+enum { CPL_MODES = 2 };
+
+typedef struct cpl_schedule {
+    cpl_graph *graph; /* NULL: this mode does not exist */
+    cpl_memory_plan *plans;
+    size_t plan_count, plan_capacity;
+} cpl_schedule;
+
+typedef struct cpl_input_slot {
+    void *data;       /* own buffer, or bound from outside */
+    void *buffer;
+    size_t capacity;  /* bytes of buffer */
+    int fed;
+} cpl_input_slot;
+
+struct cpl_program {
+    const char *name;
+    cpl_engine *engine;
+    cpl_graph *traced;             /* keeps names and attributes alive */
+    cpl_schedule schedule[CPL_MODES];
+    cpl_geometry geometry[CPL_MAX_SYMBOLS];
+    const char *geometry_from[CPL_MAX_SYMBOLS]; /* the input that gave the lengths */
+    cpl_binding binding;           /* of the coming run, then of the last one */
+    const char *batch_from;
+    cpl_input_slot *inputs;
+    uint8_t *block;
+    size_t block_bytes;
+    real *gradients;               /* laid out like the parameters; NULL for inference */
+    int has_borders;               /* pack or unpack occur */
+    int ran;                       /* the next feed starts a new round */
+    cpl_mode last_mode;
+    cpl_memory_plan last_plan;     /* a borrowed copy: its arrays belong to the schedule */
+    uint64_t step;                 /* for random numbers */
+    int64_t traces, plans;
+    cpl_log log;
+    cpl_run_context context;       /* reused for every call */
+    void *optimizer;               /* of cpl_adam, which this room does not know */
+    void (*free_optimizer)(void *optimizer);
+    void *plan_user;
+    void (*plan_made)(void *user, const char *reason, const cpl_binding *capacity, size_t bytes);
+};
+
+/* Largest sizes that will come: plans, allocates and touches memory for them ahead of the first run. */
+cpl_status cpl_program_reserve(cpl_program *p, cpl_mode mode, const cpl_binding *capacity, cpl_error *err);
+/* Bytes of the block that a capacity needs, without allocating anything. */
+cpl_status cpl_program_block_bytes(const cpl_program *p, cpl_mode mode, const cpl_binding *capacity, size_t *bytes,
+                                   cpl_error *err);
+/* Bytes of the input slots and row tables for a capacity. */
+size_t cpl_program_input_bytes(const cpl_program *p, const cpl_binding *capacity);
+int cpl_program_symbol(const cpl_program *p, const char *word); /* index, or −1 */
+double cpl_program_flops(const cpl_program *p, cpl_mode mode, const cpl_binding *b); /* of one run */
+
+/* For the decode room: an input that stays where it is (same element type and packed layout), and an output's place.
+ * The geometry of a time word can be taken from another program's last run. */
+cpl_status cpl_program_bind(cpl_program *p, const char *input, void *data, cpl_error *err);
+const cpl_tensor *cpl_program_output(cpl_program *p, const char *output, cpl_tensor *t); /* NULL: no such output */
+cpl_status cpl_program_share_time(cpl_program *p, const char *time, const cpl_program *from, cpl_error *err);
+
+/* Starts a round when the last run is over (called by every feed). */
+void cpl_program_begin(cpl_program *p);
+cpl_status cpl_program_batch(cpl_program *p, const char *input, int64_t batch, cpl_error *err);
+
+#endif

@@ -1,0 +1,135 @@
+/* kernel.h: loops on plain pointers, one table of functions per instruction set.
+ *
+ * A kernel is single-threaded, allocates nothing, and knows no tensor, no graph and no thread. Matrices are
+ * row-major; `ld` is the distance between rows in elements. Outputs never overlap inputs unless a comment
+ * says "may be the same". The reference table (ref/) is the readable judge of the others; the library is
+ * also built with CPL_DOUBLE, where `real` is double and only the reference table exists.
+ *
+ * Rule for every table: the bits of one row of a result depend on that row's inputs and on n and k alone, never
+ * on how many rows a call has or where the row stands in the call (a test proves it on every shape class), so
+ * rows may be dealt to threads freely. */
+#ifndef CPL_KERNEL_KERNEL_H
+#define CPL_KERNEL_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "couplet.h"
+
+#ifdef CPL_DOUBLE
+typedef double real;
+#else
+typedef float real;
+#endif
+
+typedef enum cpl_activation { CPL_LINEAR, CPL_TANH, CPL_SIGMOID, CPL_RELU } cpl_activation;
+
+/* One product C[m n] = op(A)[m k] · op(B)[k n] + beta · C, beta 0 or 1 (0: C is not read).
+ * transpose_a: A is stored [k m]; transpose_b: B is stored [n k]. */
+typedef struct cpl_gemm {
+    int transpose_a, transpose_b;
+    int64_t m, n, k;
+    const real *a;
+    int64_t lda;
+    const real *b;
+    int64_t ldb;
+    real beta;
+    real *c;
+    int64_t ldc;
+} cpl_gemm;
+
+typedef struct cpl_kernels {
+    const char *name; /* "reference", "generic", "avx2", "avx512" */
+
+    /* scratch: gemm_scratch bytes of the calling thread, 64-byte aligned (NULL when 0). */
+    size_t gemm_scratch;
+    void (*gemm)(const cpl_gemm *g, void *scratch);
+
+    /* y[i] += a · x[i];  y[i] = a · x[i];  y = x1 + x2;  y = x1 · x2 (y may be x1 or x2);  Σ x1·x2 */
+    void (*axpy)(int64_t n, real a, const real *x, real *y);
+    void (*scale)(int64_t n, real a, const real *x, real *y); /* y may be x */
+    void (*add)(int64_t n, const real *x1, const real *x2, real *y);
+    void (*multiply)(int64_t n, const real *x1, const real *x2, real *y);
+    real (*dot)(int64_t n, const real *x1, const real *x2);
+
+    /* y[rows n] = f(x[rows n] + bias[n]); bias may be NULL; y may be x; contiguous rows. */
+    void (*bias_activation)(int64_t rows, int64_t n, const real *x, const real *bias, cpl_activation f, real *y);
+    /* dx = dy · f'(.), written through y = f(x): tanh 1−y², sigmoid y(1−y), relu y>0. dx may be dy. */
+    void (*activation_backward)(int64_t n, cpl_activation f, const real *y, const real *dy, real *dx);
+    /* sum[n] += Σ rows of x[rows n] (ldx), rows in order. */
+    void (*add_rows)(int64_t rows, int64_t n, const real *x, int64_t ldx, real *sum);
+
+    /* GRU gates of one step, `rows` sentences, order z r h. Input xg[rows 3u] = x·W + b0, hg[rows 3u] = h·U (+ b1).
+     * reset after:  z = σ(xz+hz); r = σ(xr+hr); n = tanh(xh + r·hh); h' = z·h + (1−z)·n
+     * keep[rows 4u] receives z, r, n, hh. h_next may be h. */
+    void (*gru_forward)(int64_t rows, int64_t u, const real *xg, const real *hg, const real *h, real *keep,
+                        real *h_next);
+    /* dh[rows u]: gradient of h'. Gives dxg[rows 3u] = (dz, dr, dn) before the activations,
+     * dhg[rows 3u] = (dz, dr, dn·r), and dh_prev[rows u] = dh·z (the recurrent product adds to it later; may be dh). */
+    void (*gru_backward)(int64_t rows, int64_t u, const real *keep, const real *h, const real *dh, real *dxg, real *dhg,
+                         real *dh_prev);
+
+    /* GRU, reset before, in two halves. First: zr[rows 2u] = σ(xg[:, :2u] + hg2[rows 2u]) into keep's first 2u, and
+     * rh[rows u] = r·h (the input of the second product). keep[rows 3u] = z, r, n. */
+    void (*gru_before_gates)(int64_t rows, int64_t u, const real *xg, const real *hg2, const real *h, real *keep,
+                             real *rh);
+    /* Second: n = tanh(xh + hn[rows u]); h' = z·h + (1−z)·n. */
+    void (*gru_before_state)(int64_t rows, int64_t u, const real *xg, const real *hn, const real *h, real *keep,
+                             real *h_next);
+    /* Backward, first half: from dh gives dxg's dn block (pre-activation) and dz block, and dh_prev = dh·z.
+     * Then the caller computes drh[rows u] = dn · U_hᵀ. Second half: dr block of dxg, and dh_prev += drh·r. */
+    void (*gru_before_backward_state)(int64_t rows, int64_t u, const real *keep, const real *h, const real *dh,
+                                      real *dxg, real *dh_prev);
+    void (*gru_before_backward_gates)(int64_t rows, int64_t u, const real *keep, const real *h, const real *drh,
+                                      real *dxg, real *dh_prev);
+
+    /* LSTM gates of one step, order i f c o; xg[rows 4u] = x·W + b, hg[rows 4u] = h·U.
+     * a = xg + hg; c' = σ(f)·c + σ(i)·tanh(c̃); h' = σ(o)·tanh(c'). keep[rows 4u] = i, f, tanh c̃, o after their
+     * activations. c_next may be c. */
+    void (*lstm_forward)(int64_t rows, int64_t u, const real *xg, const real *hg, const real *c, real *keep,
+                         real *c_next, real *h_next);
+    /* dh, dc[rows u]: gradients of h', c'. Gives da[rows 4u] before the activations and dc_prev (may be dc).
+     * c: the previous cell, c_next: the new one (its tanh is recomputed). */
+    void (*lstm_backward)(int64_t rows, int64_t u, const real *keep, const real *c, const real *c_next, const real *dh,
+                          const real *dc, real *da, real *dc_prev);
+
+    /* Softmax of each row of x[rows n] (ldx) in place; n 0 does nothing. A row of −∞ alone becomes zeros, not NaN;
+     * a NaN makes its whole row NaN. */
+    void (*softmax)(int64_t rows, int64_t n, real *x, int64_t ldx);
+    /* dx = y · (dy − Σ y·dy), each row; dx may be dy. */
+    void (*softmax_backward)(int64_t rows, int64_t n, const real *y, const real *dy, real *dx, int64_t ld);
+
+    /* Masked cross-entropy of rows of logits[rows n] (ld): row r's label target[r] (0 … n−1), weight 1, or 0 where the
+     * label is 0 (padding: no loss, no gradient). bias[n] (may be NULL) is added to the logits first.
+     * loss[r] = (logΣexp − logit[target]) or 0; correct[r] = 1 when the first largest logit is the target, else 0.
+     * gradient != 0: logits are replaced by scale · (softmax − onehot), rows of label 0 by zeros;
+     * gradient == 0: logits are left with the bias added. */
+    void (*cross_entropy)(int64_t rows, int64_t n, real *logits, int64_t ld, const real *bias, const int32_t *target,
+                          real scale, int gradient, real *loss, real *correct);
+
+    /* The first largest entry of each row → index[rows]; a NaN in the row, or n 0, gives −1. */
+    void (*argmax)(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index);
+
+    /* Layer normalisation over the last axis, biased variance: y = (x − mean)/√(var + epsilon) · gamma + beta.
+     * keep[rows 2] = mean, 1/√(var+epsilon). */
+    void (*layer_norm)(int64_t rows, int64_t n, const real *x, const real *gamma, const real *beta, real epsilon,
+                       real *y, real *keep);
+    /* dx (may be dy); dgamma, dbeta[n] are added to. */
+    void (*layer_norm_backward)(int64_t rows, int64_t n, const real *x, const real *gamma, const real *keep,
+                                const real *dy, real *dx, real *dgamma, real *dbeta);
+
+    /* Adam, one tensor: m = b1·m + (1−b1)·g; v = b2·v + (1−b2)·g²; w −= rate·m/(√v + epsilon) + rate_decay·w.
+     * rate = lr·√(1−b2ᵗ)/(1−b1ᵗ) is the caller's; g is multiplied by g_scale first; rate_decay: lr·weight_decay,
+     * 0 for adam. */
+    void (*adam)(int64_t n, const real *g, real g_scale, real rate, real beta_1, real beta_2, real epsilon,
+                 real rate_decay, real *w, real *m, real *v);
+} cpl_kernels;
+
+/* The table chosen for this processor; COUPLET_ISA=reference|generic|avx2|avx512 forces one. A name that is
+ * unknown, or that the processor lacks, is an error that lists what is there. */
+cpl_status cpl_kernels_pick(const cpl_kernels **table, cpl_error *err);
+/* One table by name, or NULL when unknown or not for this processor. */
+const cpl_kernels *cpl_kernels_named(const char *name);
+/* The tables that this processor can run, fastest first. Returns their number (at most `most`). */
+int cpl_kernels_all(const cpl_kernels **tables, int most);
+
+#endif

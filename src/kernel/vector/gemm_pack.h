@@ -1,0 +1,111 @@
+/* gemm_pack.h: how the pieces that a tile cannot read in place are copied into scratch. */
+#ifndef CPL_KERNEL_VECTOR_GEMM_PACK_H
+#define CPL_KERNEL_VECTOR_GEMM_PACK_H
+
+#include "kernel/vector/gemm_tile.h"
+
+/* `total` cut into parts of at most `most` whose sizes differ by one at most, so that no part is a small rest. */
+INLINE int64_t parts_of(int64_t total, int64_t most)
+{
+    return (total + most - 1) / most;
+}
+
+INLINE int64_t part_size(int64_t total, int64_t parts, int64_t index)
+{
+    return total / parts + (index < total % parts ? 1 : 0);
+}
+
+/* A square block turned: to[p·PANEL + i] = from[i·ld + p] for i, p < TURN. */
+#if defined __AVX2__
+enum { TURN = 8 };
+
+INLINE void turn(const float *from, int64_t ld, float *to)
+{
+    __m256 x[8], y[8];
+
+    /* Halves of rows i and i+4 side by side, then pairs, then quadruples. */
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        x[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * ld)),
+                                    _mm_loadu_ps(from + (i + 4) * ld), 1);
+        x[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * ld + 4)),
+                                        _mm_loadu_ps(from + (i + 4) * ld + 4), 1);
+    }
+    UNROLL
+    for (int half = 0; half < 8; half += 4) {
+        y[half] = _mm256_unpacklo_ps(x[half], x[half + 1]);
+        y[half + 1] = _mm256_unpackhi_ps(x[half], x[half + 1]);
+        y[half + 2] = _mm256_unpacklo_ps(x[half + 2], x[half + 3]);
+        y[half + 3] = _mm256_unpackhi_ps(x[half + 2], x[half + 3]);
+        _mm256_storeu_ps(to + (half + 0) * PANEL, _mm256_shuffle_ps(y[half], y[half + 2], 0x44));
+        _mm256_storeu_ps(to + (half + 1) * PANEL, _mm256_shuffle_ps(y[half], y[half + 2], 0xee));
+        _mm256_storeu_ps(to + (half + 2) * PANEL, _mm256_shuffle_ps(y[half + 1], y[half + 3], 0x44));
+        _mm256_storeu_ps(to + (half + 3) * PANEL, _mm256_shuffle_ps(y[half + 1], y[half + 3], 0xee));
+    }
+}
+#else
+enum { TURN = 4 };
+
+INLINE void turn(const float *from, int64_t ld, float *to)
+{
+    UNROLL
+    for (int p = 0; p < TURN; p++) {
+        vec v = {from[p], from[ld + p], from[2 * ld + p], from[3 * ld + p]};
+
+        store(to + p * PANEL, v);
+    }
+}
+#endif
+
+/* B stored [n k]: `columns` rows of b become the columns of panel[k PANEL]; missing columns are 0. */
+INLINE void pack_transposed(const float *b, int64_t ld, int64_t k, int columns, float *panel)
+{
+    int i = 0;
+
+    for (; i + TURN <= columns; i += TURN) {
+        int64_t p = 0;
+
+        for (; p + TURN <= k; p += TURN)
+            turn(b + i * ld + p, ld, panel + p * PANEL + i);
+        for (; p < k; p++) {
+            for (int c = i; c < i + TURN; c++)
+                panel[p * PANEL + c] = b[c * ld + p];
+        }
+    }
+    for (; i < PANEL; i++) {
+        for (int64_t p = 0; p < k; p++)
+            panel[p * PANEL + i] = i < columns ? b[i * ld + p] : 0.0f;
+    }
+}
+
+/* B stored [k n], the last panel of fewer than PANEL columns; missing columns are 0. */
+INLINE void pack_narrow(const float *b, int64_t ld, int64_t k, int columns, float *panel)
+{
+    for (int64_t p = 0; p < k; p++) {
+        UNROLL
+        for (int v = 0; v < TILE_VECS; v++) {
+            int w = columns - v * LANES;
+
+            store(panel + p * PANEL + v * LANES, load_part(b + p * ld + v * LANES, w < 0 ? 0 : width(w)));
+        }
+    }
+}
+
+/* A stored [k m]: the rows of each tile side by side, step after step, in the order that tiles read them. */
+INLINE void pack_rows(const float *a, int64_t ld, int64_t rows, int64_t k, float *packed)
+{
+    int64_t count = parts_of(rows, TILE_ROWS);
+
+    for (int64_t index = 0; index < count; index++) {
+        int64_t size = part_size(rows, count, index);
+
+        for (int64_t p = 0; p < k; p++) {
+            for (int64_t r = 0; r < size; r++)
+                packed[p * size + r] = a[p * ld + r];
+        }
+        packed += k * size;
+        a += size;
+    }
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* table.c: the table of this instruction set, cpl_kernels_generic, cpl_kernels_avx2 or cpl_kernels_avx512. */
+#include "kernel/tables.h"
+#include "kernel/vector/gemm_tile.h"
+#include "kernel/vector/vector.h"
+
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+
+const cpl_kernels CPL_JOIN(kernels, CPL_ISA) = {
+    .name = STRING(CPL_ISA),
+    .gemm_scratch = SCRATCH_FLOATS * sizeof(float),
+    .gemm = CPL_FN(gemm),
+    .axpy = CPL_FN(axpy),
+    .scale = CPL_FN(scale),
+    .add = CPL_FN(add),
+    .multiply = CPL_FN(multiply),
+    .dot = CPL_FN(dot),
+    .bias_activation = CPL_FN(bias_activation),
+    .activation_backward = CPL_FN(activation_backward),
+    .add_rows = CPL_FN(add_rows),
+    .gru_forward = CPL_FN(gru_forward),
+    .gru_backward = CPL_FN(gru_backward),
+    .gru_before_gates = CPL_FN(gru_before_gates),
+    .gru_before_state = CPL_FN(gru_before_state),
+    .gru_before_backward_state = CPL_FN(gru_before_backward_state),
+    .gru_before_backward_gates = CPL_FN(gru_before_backward_gates),
+    .lstm_forward = CPL_FN(lstm_forward),
+    .lstm_backward = CPL_FN(lstm_backward),
+    .softmax = CPL_FN(softmax),
+    .softmax_backward = CPL_FN(softmax_backward),
+    .cross_entropy = CPL_FN(cross_entropy),
+    .argmax = CPL_FN(argmax),
+    .layer_norm = CPL_FN(layer_norm),
+    .layer_norm_backward = CPL_FN(layer_norm_backward),
+    .adam = CPL_FN(adam),
+};

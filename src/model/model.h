@@ -1,0 +1,51 @@
+/* model.h: what a model gives to the rooms that train and decode: functions that build its graphs over one set of
+ * parameters, and the names of what travels between them. Decoding and training see nothing else of a model.
+ *
+ *   loss    inputs  source [batch s], target_in [batch t], target_out [batch t] (ids)
+ *           outputs loss [], accuracy [], count []          minimizes loss
+ *   score   the same inputs; output logits [batch t vocab]
+ *   encode  input   source [batch s]
+ *           outputs one for each name in `memory`
+ *   step    inputs  the memory, each name in `states` [batch …], token [batch t]
+ *           outputs logits [batch t vocab], next [batch t] (ids: argmax), weights [heads batch t s], and each state
+ *                   under its own name: the state after the token
+ * In a step graph every sentence has t=1 (or 0: it is over, and keeps its state). A state that is not fed before the
+ * first step is zero. */
+#ifndef CPL_MODEL_MODEL_H
+#define CPL_MODEL_MODEL_H
+
+#include "config/config.h"
+#include "couplet.h"
+
+enum { CPL_MODEL_PARTS = 4 };
+
+typedef struct cpl_model_sizes {
+    const cpl_config *config;
+    int64_t source_vocabulary; /* entries */
+    int64_t target_vocabulary;
+} cpl_model_sizes;
+
+typedef struct cpl_model_part {
+    const char *name;
+    int64_t width; /* of the last dimension; filled by describe */
+} cpl_model_part;
+
+typedef struct cpl_model_description {
+    int memories, states;
+    cpl_model_part memory[CPL_MODEL_PARTS]; /* [batch s width] */
+    cpl_model_part state[CPL_MODEL_PARTS];  /* [batch width] */
+} cpl_model_description;
+
+typedef struct cpl_model_kind {
+    const char *name;
+    void (*describe)(const cpl_model_sizes *n, cpl_model_description *d);
+    /* Trace functions; user is a const cpl_model_sizes *. */
+    cpl_model_function loss, score, encode, step;
+} cpl_model_kind;
+
+extern const cpl_model_kind cpl_translator;
+
+/* The kind that config->model.type names. */
+const cpl_model_kind *cpl_model_kind_of(const cpl_config *config);
+
+#endif

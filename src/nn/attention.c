@@ -1,0 +1,53 @@
+/* attention.c: multi-head cross-attention with projections: y = concat_h(softmax(q kᵀ / √d) v) · output + bias, where
+ * q, k, v are projections with bias and d is the width of one head. */
+#include <math.h>
+#include "graph/attributes.h"
+#include "graph/graph.h"
+
+static int64_t last_size(const cpl_node *x)
+{
+    const cpl_type *type = cpl_node_type(x);
+    return type && type->rank ? type->dim[type->rank - 1].size : 0;
+}
+
+static cpl_node *project(cpl_graph *g, const char *name, cpl_node *x, int64_t units, const char *dim)
+{
+    return cpl_dense(g, name, x, &(cpl_dense_options){.units = units, .dim = dim});
+}
+
+cpl_attention_memory cpl_attention_project(cpl_graph *g, const char *name, cpl_node *memory,
+                                           const cpl_attention_options *o, int64_t query_units)
+{
+    int64_t units = o && o->key_units ? o->key_units : query_units;
+    cpl_enter(g, name);
+    cpl_attention_memory m = {.keys = project(g, "key", memory, units, "keys"),
+                              .values = project(g, "value", memory, units, "keys")};
+    cpl_leave(g);
+    return m;
+}
+
+cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_node *query, cpl_attention_memory memory,
+                                         const cpl_attention_options *o)
+{
+    int64_t heads = o && o->heads ? o->heads : 1, units = last_size(query), wide = last_size(memory.keys);
+    cpl_enter(g, name);
+    if (heads < 1 || wide % heads)
+        cpl_graph_fail(g, cpl_graph_path(g, ""), "%lld heads do not divide keys=%lld", (long long)heads,
+                       (long long)wide);
+    cpl_node *q = project(g, "query", query, wide, "keys");
+    cpl_attention_attributes attributes = {.heads = (int32_t)heads,
+                                           .scale = (float)(1.0 / sqrt((double)wide / (double)heads))};
+    cpl_node *mixed = cpl_apply(g, "attention", &attributes, (cpl_node *[]){q, memory.keys, memory.values}, 3);
+    const cpl_type *type = cpl_node_type(query);
+    cpl_attention_result r = {.weights = cpl_node_output(mixed, 1)};
+    r.y = project(g, "output", mixed, units, type && type->rank ? type->dim[type->rank - 1].name : "units");
+    cpl_leave(g);
+    return r;
+}
+
+cpl_attention_result cpl_attention(cpl_graph *g, const char *name, cpl_node *query, cpl_node *memory,
+                                   const cpl_attention_options *o)
+{
+    cpl_attention_memory m = cpl_attention_project(g, name, memory, o, last_size(query));
+    return cpl_attention_query(g, name, query, m, o);
+}

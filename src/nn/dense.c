@@ -1,0 +1,21 @@
+/* dense.c: y = f(x·kernel + bias), Glorot-uniform kernel [in units]. */
+#include "graph/attributes.h"
+#include "graph/graph.h"
+
+cpl_node *cpl_dense(cpl_graph *g, const char *name, cpl_node *x, const cpl_dense_options *o)
+{
+    cpl_enter(g, name);
+    const char *dim = o->dim ? o->dim : "units";
+    const cpl_type *type = cpl_node_type(x);
+    long long units = o->units, in = type && type->rank ? type->dim[type->rank - 1].size : 0;
+    cpl_node *kernel = cpl_parameter(g, "kernel", CPL_GLOROT_UNIFORM, "in=%lld %s=%lld", in, dim, units);
+    cpl_node *bias = o->no_bias ? NULL : cpl_parameter(g, "bias", CPL_ZEROS, "%s=%lld", dim, units);
+    cpl_activation_attributes attributes = {.activation = CPL_LINEAR};
+    cpl_node *y = cpl_apply(g, "linear", &attributes, (cpl_node *[]){x, kernel, bias}, 3);
+    if (o->activation) {
+        attributes.activation = o->activation;
+        y = cpl_apply(g, "activation", &attributes, (cpl_node *[]){y}, 1);
+    }
+    cpl_leave(g);
+    return y;
+}

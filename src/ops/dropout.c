@@ -1,0 +1,119 @@
+/* dropout.c: y = x · m / (1 − rate), m 0 with probability rate, else 1; only while training, else y = x.
+ *
+ *   dx = dy · m / (1 − rate)
+ *
+ * Nothing is stored: m is a pure function of (key of the node and step, sentence of the caller, step in the
+ * caller's rectangle, column), so it is drawn again in the backward pass, and neither reordering nor packing
+ * changes it. A tensor without a batch in a known order counts its elements instead. */
+#include "base/hash.h"
+#include "graph/attributes.h"
+#include "ops/rows.h"
+
+typedef struct work {
+    const cpl_run_context *r;
+    const cpl_geometry *geometry; /* of the time axis, or of the length order; NULL: count rows */
+    int has_time;
+    int64_t rows, width;
+    const real *from;
+    real *to;
+    uint64_t limit; /* a draw of 32 bits below it is dropped */
+    real factor;
+} work;
+
+static work work_of(const cpl_run_context *r, const real *from, real *to, const cpl_tensor *shape)
+{
+    const cpl_dropout_attributes *a = r->attributes;
+    const cpl_type *type = shape->type;
+    work w = {.r = r, .rows = shape->rows, .width = shape->width, .from = from, .to = to};
+    w.limit = (uint64_t)((double)a->rate * 4294967296.0);
+    w.factor = (real)(1.0 / (1.0 - (double)a->rate));
+    if (type->rank > 0 && type->dim[0].kind == CPL_DIM_BATCH && cpl_type_times(type) < 2) {
+        w.has_time = type->rank > 1 && type->dim[1].kind == CPL_DIM_TIME;
+        if (w.has_time)
+            w.geometry = &r->geometry[type->dim[1].symbol];
+        else if (type->order != CPL_ORDER_CALLER && shape->rows == r->geometry[type->order].batch)
+            w.geometry = &r->geometry[type->order];
+    }
+    return w;
+}
+
+/* Draws one row: each 64-bit number serves two columns. */
+static void drop_row(const work *w, int64_t row, uint64_t sentence, uint64_t place)
+{
+    uint64_t key = cpl_random_key(w->r->random_key, sentence, place);
+    const real *x = w->from + row * w->width;
+    real *y = w->to + row * w->width;
+    for (int64_t i = 0; i < w->width; i += 2) {
+        uint64_t bits = cpl_random_bits(key, (uint64_t)i);
+        y[i] = (bits & 0xFFFFFFFFu) < w->limit ? 0 : x[i] * w->factor;
+        if (i + 1 < w->width)
+            y[i + 1] = (bits >> 32) < w->limit ? 0 : x[i + 1] * w->factor;
+    }
+}
+
+/* Step of a packed row: the last one that begins at or before it. */
+static int64_t step_of(const cpl_geometry *g, int64_t row)
+{
+    int64_t low = 0, high = g->longest;
+    while (high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        if (g->offset[middle] <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void drop(void *arguments, int64_t task, int thread)
+{
+    const work *w = arguments;
+    const cpl_geometry *g = w->geometry;
+    cpl_span s = cpl_span_of(task, cpl_chunk_rows(w->width), w->rows);
+    int64_t step = w->has_time ? step_of(g, s.from) : 0;
+    (void)thread;
+    for (int64_t row = s.from; row < s.to; row++) {
+        while (w->has_time && row >= g->offset[step + 1])
+            step++;
+        if (w->has_time)
+            drop_row(w, row, (uint64_t)g->sentence[row - g->offset[step]], (uint64_t)g->place[row]);
+        else
+            drop_row(w, row, (uint64_t)(g ? g->sentence[row] : row), 0);
+    }
+}
+
+static void apply(const cpl_run_context *r, const real *from, real *to, const cpl_tensor *shape)
+{
+    work w = work_of(r, from, to, shape);
+    if (r->training && w.limit > 0)
+        cpl_run_tasks(r, cpl_row_chunks(w.rows, w.width), drop, &w);
+    else if (from != to)
+        cpl_run_copy(r, from, to, w.rows * w.width);
+}
+
+static void forward(const cpl_run_context *r)
+{
+    apply(r, r->in[0].data, r->out[0].data, &r->out[0]);
+}
+
+static void backward(const cpl_run_context *r)
+{
+    if (r->din[0].data && r->dout[0].data)
+        apply(r, r->dout[0].data, r->din[0].data, &r->din[0]);
+    else if (r->din[0].data)
+        cpl_run_zero(r, r->din[0].data, cpl_tensor_elements(&r->din[0]));
+}
+
+static const char *const tests[] = {"attr.0=0.5 ...=batch,t,3", "attr.0=0.25 ...=batch,7", "attr.0=0.0 ...=batch,s,2",
+                                    "attr.0=0.5 ...=batch,s,t", NULL};
+
+const cpl_op cpl_op_dropout = {
+    .name = "dropout",
+    .doc = "drops elements at random while training",
+    .signature = "x[...] -> y[...]",
+    .flags = CPL_OP_RANDOM | CPL_OP_IN_PLACE,
+    .attributes = sizeof(cpl_dropout_attributes),
+    .forward = forward,
+    .backward = backward,
+    .tests = tests,
+};

@@ -1,0 +1,170 @@
+/* gru.c: gated recurrent unit, reset after the recurrent product (Keras' default). Gate order z, r, n.
+ *
+ *     xg = x·W + b0        hg = h·U + b1
+ *     z = σ(xg_z + hg_z)   r = σ(xg_r + hg_r)   n = tanh(xg_n + r·hg_n)   h' = z·h + (1 − z)·n
+ *
+ * Backward, from dh = gradient of h' (output and next step together):
+ *     dn = dh·(1 − z)·(1 − n²)   dz = dh·(h − n)·z(1 − z)   dr = dn·hg_n·r(1 − r)
+ *     dxg = (dz, dr, dn)   dhg = (dz, dr, dn·r)   dh_prev = dh·z + dhg·Uᵀ
+ *     dx = dxg·Wᵀ   dW = xᵀ·dxg   dU = h_prevᵀ·dhg   db = Σ dxg, Σ dhg
+ *
+ * x·W is one product for all steps; h·U is a product per step and part of the batch. What can wait for the end
+ * of the backward walk (dx, dW, dU, db) is one product each. */
+#include "graph/attributes.h"
+#include "ops/recurrent.h"
+
+typedef struct gru_space {
+    real *xg, *hg, *state, *keep;                /* forward: [rows 3u], [batch 3u], [batch u], [batch 4u] */
+    real *dxg, *dhg, *previous, *dh, *transpose; /* backward: [rows 3u] twice, [rows u], [batch u], [3u u] */
+} gru_space;
+
+static gru_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
+{
+    gru_space s = {0};
+    s.xg = cpl_carve_reals(c, n.rows * 3 * n.u);
+    s.hg = cpl_carve_reals(c, n.batch * 3 * n.u);
+    s.state = cpl_carve_reals(c, n.batch * n.u);
+    s.keep = differentiated ? NULL : cpl_carve_reals(c, n.batch * 4 * n.u);
+    return s;
+}
+
+static gru_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
+{
+    gru_space s = {0};
+    s.dxg = cpl_carve_reals(c, n.rows * 3 * n.u);
+    s.dhg = cpl_carve_reals(c, n.rows * 3 * n.u);
+    s.previous = cpl_carve_reals(c, n.rows * n.u);
+    s.dh = cpl_carve_reals(c, n.batch * n.u);
+    s.transpose = cpl_carve_reals(c, 3 * n.u * n.u);
+    return s;
+}
+
+static size_t workspace(const cpl_size_context *s)
+{
+    cpl_carve c = {0};
+    if (s->backward)
+        backward_space(&c, cpl_recurrent_call_sizes(s));
+    else
+        forward_space(&c, cpl_recurrent_call_sizes(s), s->differentiated);
+    return c.used;
+}
+
+typedef struct gru_walk {
+    cpl_recurrent w;
+    gru_space s;
+} gru_walk;
+
+/* One step of a part: n rows from packed row `row`, states from position lo. */
+static void step_forward(const gru_walk *a, int64_t row, int64_t lo, int64_t n, int thread)
+{
+    const cpl_run_context *r = a->w.r;
+    const real *b = r->in[3].data;
+    int64_t u = a->w.u;
+    real *xg = a->s.xg + row * 3 * u, *hg = a->s.hg + lo * 3 * u, *state = a->s.state + lo * u;
+    real *keep = r->out[2].data ? r->out[2].data + row * 4 * u : a->s.keep + lo * 4 * u;
+
+    if (b) {
+        r->kernels->bias_activation(n, 3 * u, xg, b, CPL_LINEAR, xg);
+        for (int64_t i = 0; i < n; i++)
+            memcpy(hg + i * 3 * u, b + 3 * u, (size_t)(3 * u) * sizeof *hg);
+    }
+    r->kernels->gemm(&(cpl_gemm){.m = n, .n = 3 * u, .k = u, .a = state, .lda = u, .b = r->in[2].data, .ldb = 3 * u,
+                                 .beta = b ? 1 : 0, .c = hg, .ldc = 3 * u}, r->scratch[thread]);
+    r->kernels->gru_forward(n, u, xg, hg, state, keep, state);
+    if (r->out[0].data)
+        memcpy(r->out[0].data + row * u, state, (size_t)(n * u) * sizeof *state);
+}
+
+static void part_forward(void *arguments, int64_t part, int thread)
+{
+    const gru_walk *a = arguments;
+    const cpl_recurrent *w = &a->w;
+    int64_t lo = w->cut[part];
+
+    cpl_recurrent_set(w, part, w->r->in[4].data, a->s.state);
+    for (int64_t i = 0; i < w->g->longest; i++) {
+        int64_t k = cpl_recurrent_time(w, i), n = cpl_recurrent_alive(w, part, k);
+        if (n)
+            step_forward(a, w->g->offset[k] + lo, lo, n, thread);
+    }
+    if (w->r->out[1].data)
+        cpl_recurrent_set(w, part, a->s.state, w->r->out[1].data);
+}
+
+static void forward(const cpl_run_context *r)
+{
+    gru_walk a;
+    cpl_carve c = {.base = r->workspace};
+    cpl_recurrent_begin(&a.w, r);
+    cpl_recurrent_sizes n = {a.w.g->rows, a.w.g->batch, a.w.u};
+    a.s = forward_space(&c, n, r->out[2].data != NULL);
+    cpl_recurrent_input(&a.w, a.s.xg);
+    cpl_run_tasks(r, a.w.parts, part_forward, &a);
+}
+
+/* dh holds, for each sentence, the gradient of the state after the step being undone. */
+static void part_backward(void *arguments, int64_t part, int thread)
+{
+    const gru_walk *a = arguments;
+    const cpl_recurrent *w = &a->w;
+    const cpl_run_context *r = w->r;
+    const cpl_kernels *f = r->kernels;
+    int64_t u = w->u, lo = w->cut[part];
+    real *dh = a->s.dh + lo * u;
+
+    cpl_recurrent_set(w, part, r->dout[1].data, a->s.dh);
+    for (int64_t i = w->g->longest - 1; i >= 0; i--) {
+        int64_t k = cpl_recurrent_time(w, i), n = cpl_recurrent_alive(w, part, k);
+        int64_t row = w->g->offset[k] + lo;
+        real *previous = a->s.previous + row * u, *dhg = a->s.dhg + row * 3 * u;
+        if (!n)
+            continue;
+        cpl_recurrent_previous(w, part, k, r->out[0].data, r->in[4].data, previous);
+        if (r->dout[0].data)
+            f->add(n * u, dh, r->dout[0].data + row * u, dh);
+        f->gru_backward(n, u, r->out[2].data + row * 4 * u, previous, dh, a->s.dxg + row * 3 * u, dhg, dh);
+        f->gemm(&(cpl_gemm){.m = n, .n = u, .k = 3 * u, .a = dhg, .lda = 3 * u, .b = a->s.transpose, .ldb = u,
+                            .beta = 1, .c = dh, .ldc = u}, r->scratch[thread]);
+    }
+    if (r->din[4].data)
+        cpl_recurrent_set(w, part, a->s.dh, r->din[4].data);
+}
+
+static void backward(const cpl_run_context *r)
+{
+    gru_walk a;
+    cpl_carve c = {.base = r->workspace};
+    cpl_recurrent_begin(&a.w, r);
+    int64_t rows = a.w.g->rows, u = a.w.u;
+    a.s = backward_space(&c, (cpl_recurrent_sizes){rows, a.w.g->batch, u});
+    cpl_recurrent_transpose(r, u, 3 * u, r->in[2].data, a.s.transpose);
+    cpl_run_tasks(r, a.w.parts, part_backward, &a);
+    cpl_recurrent_gradients(&a.w, a.s.dxg);
+    if (r->din[2].data)
+        cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = 3 * u, .k = rows, .a = a.s.previous,
+                                                .lda = u, .b = a.s.dhg, .ldb = 3 * u, .c = r->din[2].data,
+                                                .ldc = 3 * u});
+    if (r->din[3].data)
+        cpl_run_sum_rows(r, rows, 3 * u, a.s.dhg, r->din[3].data + 3 * u);
+}
+
+static const char *const tests[] = {
+    "in=3 u=5",
+    "in=17 u=7 attr.0=1",
+    "in=1 u=1 h0=absent",
+    "in=5 u=3 b=absent h0=absent attr.0=1",
+    NULL
+};
+
+const cpl_op cpl_op_gru = {
+    .name = "gru",
+    .doc = "gated recurrent unit over a sequence, reset after the recurrent product",
+    .signature = "x[batch t in] w[in 3u] r[u 3u] b[2 3u]? h0[batch u]? -> y[batch t u] h[batch u] ; keep[batch t 4u]",
+    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_OUT0,
+    .attributes = sizeof(cpl_recurrent_attributes),
+    .workspace = workspace,
+    .forward = forward,
+    .backward = backward,
+    .flops = cpl_recurrent_flops,
+    .tests = tests,
+};

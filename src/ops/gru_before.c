@@ -1,0 +1,193 @@
+/* gru_before.c: gated recurrent unit, reset before the recurrent product. Gate order z, r, n; U = (U_zr, U_n).
+ *
+ *     xg = x·W + b         hg = h·U_zr
+ *     z = σ(xg_z + hg_z)   r = σ(xg_r + hg_r)   n = tanh(xg_n + (r·h)·U_n)   h' = z·h + (1 − z)·n
+ *
+ * Backward, from dh = gradient of h':
+ *     dn = dh·(1 − z)·(1 − n²)   dz = dh·(h − n)·z(1 − z)   drh = dn·U_nᵀ   dr = drh·h·r(1 − r)
+ *     dh_prev = dh·z + drh·r + (dz, dr)·U_zrᵀ
+ *     dx = dxg·Wᵀ   dW = xᵀ·dxg   dU_zr = h_prevᵀ·(dz, dr)   dU_n = (r·h_prev)ᵀ·dn   db = Σ dxg
+ *
+ * Two products per step, because the second needs r. Otherwise as in gru.c. */
+#include "graph/attributes.h"
+#include "ops/recurrent.h"
+
+typedef struct before_space {
+    real *xg, *hg, *rh, *hn, *state, *next, *keep; /* forward: [rows 3u], [batch 2u], 4 × [batch u], [batch 3u] */
+    real *dxg, *previous, *reset;                  /* backward: [rows 3u], h_prev and r·h_prev [rows u] */
+    real *dh, *dh_next, *drh, *transpose;          /* 3 × [batch u], [3u u] */
+} before_space;
+
+static before_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
+{
+    before_space s = {0};
+    s.xg = cpl_carve_reals(c, n.rows * 3 * n.u);
+    s.hg = cpl_carve_reals(c, n.batch * 2 * n.u);
+    s.rh = cpl_carve_reals(c, n.batch * n.u);
+    s.hn = cpl_carve_reals(c, n.batch * n.u);
+    s.state = cpl_carve_reals(c, n.batch * n.u);
+    s.next = cpl_carve_reals(c, n.batch * n.u);
+    s.keep = differentiated ? NULL : cpl_carve_reals(c, n.batch * 3 * n.u);
+    return s;
+}
+
+static before_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
+{
+    before_space s = {0};
+    s.dxg = cpl_carve_reals(c, n.rows * 3 * n.u);
+    s.previous = cpl_carve_reals(c, n.rows * n.u);
+    s.reset = cpl_carve_reals(c, n.rows * n.u);
+    s.dh = cpl_carve_reals(c, n.batch * n.u);
+    s.dh_next = cpl_carve_reals(c, n.batch * n.u);
+    s.drh = cpl_carve_reals(c, n.batch * n.u);
+    s.transpose = cpl_carve_reals(c, 3 * n.u * n.u);
+    return s;
+}
+
+static size_t workspace(const cpl_size_context *s)
+{
+    cpl_carve c = {0};
+    if (s->backward)
+        backward_space(&c, cpl_recurrent_call_sizes(s));
+    else
+        forward_space(&c, cpl_recurrent_call_sizes(s), s->differentiated);
+    return c.used;
+}
+
+typedef struct before_walk {
+    cpl_recurrent w;
+    before_space s;
+} before_walk;
+
+/* One step of a part: n rows from packed row `row`, states from position lo. */
+static void step_forward(const before_walk *a, int64_t row, int64_t lo, int64_t n, int thread)
+{
+    const cpl_run_context *r = a->w.r;
+    const cpl_kernels *f = r->kernels;
+    int64_t u = a->w.u;
+    const real *recurrent = r->in[2].data;
+    real *xg = a->s.xg + row * 3 * u, *hg = a->s.hg + lo * 2 * u, *state = a->s.state + lo * u;
+    real *rh = a->s.rh + lo * u, *hn = a->s.hn + lo * u, *next = a->s.next + lo * u;
+    real *keep = r->out[2].data ? r->out[2].data + row * 3 * u : a->s.keep + lo * 3 * u;
+
+    if (r->in[3].data)
+        f->bias_activation(n, 3 * u, xg, r->in[3].data, CPL_LINEAR, xg);
+    f->gemm(&(cpl_gemm){.m = n, .n = 2 * u, .k = u, .a = state, .lda = u, .b = recurrent, .ldb = 3 * u,
+                        .c = hg, .ldc = 2 * u}, r->scratch[thread]);
+    f->gru_before_gates(n, u, xg, hg, state, keep, rh);
+    f->gemm(&(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .b = recurrent + 2 * u, .ldb = 3 * u,
+                        .c = hn, .ldc = u}, r->scratch[thread]);
+    f->gru_before_state(n, u, xg, hn, state, keep, next);
+    memcpy(state, next, (size_t)(n * u) * sizeof *state);
+    if (r->out[0].data)
+        memcpy(r->out[0].data + row * u, next, (size_t)(n * u) * sizeof *next);
+}
+
+static void part_forward(void *arguments, int64_t part, int thread)
+{
+    const before_walk *a = arguments;
+    const cpl_recurrent *w = &a->w;
+    int64_t lo = w->cut[part];
+
+    cpl_recurrent_set(w, part, w->r->in[4].data, a->s.state);
+    for (int64_t i = 0; i < w->g->longest; i++) {
+        int64_t k = cpl_recurrent_time(w, i), n = cpl_recurrent_alive(w, part, k);
+        if (n)
+            step_forward(a, w->g->offset[k] + lo, lo, n, thread);
+    }
+    if (w->r->out[1].data)
+        cpl_recurrent_set(w, part, a->s.state, w->r->out[1].data);
+}
+
+static void forward(const cpl_run_context *r)
+{
+    before_walk a;
+    cpl_carve c = {.base = r->workspace};
+    cpl_recurrent_begin(&a.w, r);
+    cpl_recurrent_sizes n = {a.w.g->rows, a.w.g->batch, a.w.u};
+    a.s = forward_space(&c, n, r->out[2].data != NULL);
+    cpl_recurrent_input(&a.w, a.s.xg);
+    cpl_run_tasks(r, a.w.parts, part_forward, &a);
+}
+
+/* Undoes one step: dh of the part becomes the gradient of the state before it. */
+static void step_backward(const before_walk *a, int64_t row, int64_t lo, int64_t n, int thread)
+{
+    const cpl_run_context *r = a->w.r;
+    const cpl_kernels *f = r->kernels;
+    int64_t u = a->w.u;
+    real *dh = a->s.dh + lo * u, *dh_next = a->s.dh_next + lo * u, *drh = a->s.drh + lo * u;
+    real *dxg = a->s.dxg + row * 3 * u, *previous = a->s.previous + row * u;
+    const real *keep = r->out[2].data + row * 3 * u;
+
+    if (r->dout[0].data)
+        f->add(n * u, dh, r->dout[0].data + row * u, dh);
+    f->gru_before_backward_state(n, u, keep, previous, dh, dxg, dh_next);
+    f->gemm(&(cpl_gemm){.m = n, .n = u, .k = u, .a = dxg + 2 * u, .lda = 3 * u, .b = a->s.transpose + 2 * u * u,
+                        .ldb = u, .c = drh, .ldc = u}, r->scratch[thread]);
+    f->gru_before_backward_gates(n, u, keep, previous, drh, dxg, dh_next);
+    f->gemm(&(cpl_gemm){.m = n, .n = u, .k = 2 * u, .a = dxg, .lda = 3 * u, .b = a->s.transpose, .ldb = u,
+                        .beta = 1, .c = dh_next, .ldc = u}, r->scratch[thread]);
+    memcpy(dh, dh_next, (size_t)(n * u) * sizeof *dh);
+    for (int64_t i = 0; i < n; i++)
+        f->multiply(u, keep + i * 3 * u + u, previous + i * u, a->s.reset + (row + i) * u);
+}
+
+static void part_backward(void *arguments, int64_t part, int thread)
+{
+    const before_walk *a = arguments;
+    const cpl_recurrent *w = &a->w;
+    int64_t u = w->u, lo = w->cut[part];
+
+    cpl_recurrent_set(w, part, w->r->dout[1].data, a->s.dh);
+    for (int64_t i = w->g->longest - 1; i >= 0; i--) {
+        int64_t k = cpl_recurrent_time(w, i), n = cpl_recurrent_alive(w, part, k);
+        int64_t row = w->g->offset[k] + lo;
+        if (!n)
+            continue;
+        cpl_recurrent_previous(w, part, k, w->r->out[0].data, w->r->in[4].data, a->s.previous + row * u);
+        step_backward(a, row, lo, n, thread);
+    }
+    if (w->r->din[4].data)
+        cpl_recurrent_set(w, part, a->s.dh, w->r->din[4].data);
+}
+
+static void backward(const cpl_run_context *r)
+{
+    before_walk a;
+    cpl_carve c = {.base = r->workspace};
+    cpl_recurrent_begin(&a.w, r);
+    int64_t rows = a.w.g->rows, u = a.w.u;
+    a.s = backward_space(&c, (cpl_recurrent_sizes){rows, a.w.g->batch, u});
+    cpl_recurrent_transpose(r, u, 3 * u, r->in[2].data, a.s.transpose);
+    cpl_run_tasks(r, a.w.parts, part_backward, &a);
+    cpl_recurrent_gradients(&a.w, a.s.dxg);
+    if (!r->din[2].data)
+        return;
+    cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = 2 * u, .k = rows, .a = a.s.previous,
+                                            .lda = u, .b = a.s.dxg, .ldb = 3 * u, .c = r->din[2].data, .ldc = 3 * u});
+    cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = u, .k = rows, .a = a.s.reset, .lda = u,
+                                            .b = a.s.dxg + 2 * u, .ldb = 3 * u, .c = r->din[2].data + 2 * u,
+                                            .ldc = 3 * u});
+}
+
+static const char *const tests[] = {
+    "in=3 u=5",
+    "in=17 u=7 attr.0=1",
+    "in=1 u=1 h0=absent",
+    "in=5 u=3 b=absent h0=absent attr.0=1",
+    NULL
+};
+
+const cpl_op cpl_op_gru_before = {
+    .name = "gru_before",
+    .doc = "gated recurrent unit over a sequence, reset before the recurrent product",
+    .signature = "x[batch t in] w[in 3u] r[u 3u] b[3u]? h0[batch u]? -> y[batch t u] h[batch u] ; keep[batch t 3u]",
+    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_OUT0,
+    .attributes = sizeof(cpl_recurrent_attributes),
+    .workspace = workspace,
+    .forward = forward,
+    .backward = backward,
+    .flops = cpl_recurrent_flops,
+    .tests = tests,
+};

@@ -1,0 +1,135 @@
+/* linear_cross_entropy.c: projection to the vocabulary and masked cross-entropy in one, in blocks of rows, so that
+ * the logits [batch t vocab] never exist as a whole.
+ *
+ *     logits = x·w + b, then as in cross_entropy.c; with g = d loss/d logits of a block:
+ *     dx = g·wᵀ        dw = Σ over blocks of xᵀ·g        db = Σ rows of g
+ *
+ * All three gradients are computed while the block's logits are at hand (hidden outputs). Blocks are cut by the
+ * number of rows alone: large enough that reading and writing dw once a block costs little beside the products,
+ * small enough that the logits stay in the cache. */
+#include <string.h>
+#include "ops/carve.h"
+#include "ops/loss.h"
+
+enum { BLOCK_ROWS = 384, COLUMNS = 256 };
+enum { IN_X, IN_W, IN_B, IN_TARGET };
+enum { OUT_DX = 3, OUT_DW = 4, OUT_DB = 5 };
+
+typedef struct projected_space {
+    real *logits, *loss, *correct; /* [block vocab], [rows] twice */
+} projected_space;
+
+static projected_space space(cpl_carve *c, int64_t rows, int64_t vocab)
+{
+    projected_space s;
+    s.logits = cpl_carve_reals(c, (rows < BLOCK_ROWS ? rows : BLOCK_ROWS) * vocab);
+    s.loss = cpl_carve_reals(c, rows);
+    s.correct = cpl_carve_reals(c, rows);
+    return s;
+}
+
+static size_t workspace(const cpl_size_context *s)
+{
+    cpl_carve c = {0};
+    if (!s->backward)
+        space(&c, cpl_type_rows(s->in[IN_X], s->binding), s->in[IN_W]->dim[1].size);
+    return c.used;
+}
+
+static cpl_status check(const cpl_shape_context *s, cpl_error *err)
+{
+    return cpl_loss_check(s, IN_W, IN_TARGET, err);
+}
+
+/* Bias gradient of a block: columns are dealt out, rows added in order. */
+typedef struct bias_sum {
+    const cpl_kernels *kernels;
+    int64_t rows, vocab;
+    const real *g;
+    real *db;
+} bias_sum;
+
+static void bias_task(void *arguments, int64_t task, int thread)
+{
+    const bias_sum *s = arguments;
+    int64_t lo = task * COLUMNS, n = s->vocab - lo < COLUMNS ? s->vocab - lo : COLUMNS;
+    (void)thread;
+    s->kernels->add_rows(s->rows, n, s->g + lo, s->vocab, s->db + lo);
+}
+
+/* From the block's logit gradients g; beta 0 in the first block begins the sums. */
+static void block_gradients(const cpl_run_context *r, int64_t row, int64_t n, real beta, const real *g)
+{
+    int64_t in = r->in[IN_X].width, vocab = r->in[IN_W].type->dim[1].size;
+    const real *x = r->in[IN_X].data + row * in;
+
+    if (r->out[OUT_DX].data)
+        cpl_run_gemm(r, &(cpl_gemm){.transpose_b = 1, .m = n, .n = in, .k = vocab, .a = g, .lda = vocab,
+                                    .b = r->in[IN_W].data, .ldb = vocab, .c = r->out[OUT_DX].data + row * in,
+                                    .ldc = in});
+    if (r->out[OUT_DW].data)
+        cpl_run_gemm(r, &(cpl_gemm){.transpose_a = 1, .m = in, .n = vocab, .k = n, .a = x, .lda = in, .b = g,
+                                    .ldb = vocab, .beta = beta, .c = r->out[OUT_DW].data, .ldc = vocab});
+    if (r->out[OUT_DB].data && r->in[IN_B].data) {
+        bias_sum s = {r->kernels, n, vocab, g, r->out[OUT_DB].data};
+        cpl_run_tasks(r, (vocab + COLUMNS - 1) / COLUMNS, bias_task, &s);
+    }
+}
+
+static void forward(const cpl_run_context *r)
+{
+    cpl_carve c = {.base = r->workspace};
+    int64_t rows = r->in[IN_X].rows, in = r->in[IN_X].width, vocab = r->in[IN_W].type->dim[1].size;
+    projected_space s = space(&c, rows, vocab);
+    int64_t count = cpl_loss_count(&r->in[IN_TARGET]);
+    int64_t blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, block = blocks ? (rows + blocks - 1) / blocks : 0;
+    int gradient = r->out[OUT_DX].data || r->out[OUT_DW].data || r->out[OUT_DB].data;
+
+    if (r->out[OUT_DB].data)
+        memset(r->out[OUT_DB].data, 0, (size_t)vocab * sizeof(real));
+    if (!rows && r->out[OUT_DW].data)
+        cpl_run_zero(r, r->out[OUT_DW].data, in * vocab);
+    for (int64_t row = 0; row < rows; row += block) {
+        int64_t n = rows - row < block ? rows - row : block;
+        cpl_run_gemm(r, &(cpl_gemm){.m = n, .n = vocab, .k = in, .a = r->in[IN_X].data + row * in, .lda = in,
+                                    .b = r->in[IN_W].data, .ldb = vocab, .c = s.logits, .ldc = vocab});
+        cpl_loss_run(r, &(cpl_loss_rows){.rows = n, .width = vocab, .logits = s.logits, .bias = r->in[IN_B].data,
+                                         .target = r->in[IN_TARGET].ids + row,
+                                         .scale = count ? (real)1 / (real)count : 0, .gradient = gradient,
+                                         .loss = s.loss + row, .correct = s.correct + row});
+        if (gradient)
+            block_gradients(r, row, n, row ? 1 : 0, s.logits);
+    }
+    cpl_loss_finish(r, count, s.loss, s.correct, rows);
+}
+
+/* Only of use where the loss is not what is minimised itself: the hidden outputs are the gradients already. */
+static void backward(const cpl_run_context *r)
+{
+    real by = r->dout[0].data ? r->dout[0].data[0] : 0;
+    for (int i = IN_X; i <= IN_B; i++)
+        if (r->din[i].data)
+            cpl_loss_scale(r, r->in[i].rows * r->in[i].width, by, r->out[OUT_DX + i].data, r->din[i].data);
+}
+
+static double flops(const cpl_size_context *s)
+{
+    double products = s->differentiated ? 6.0 : 2.0;
+    return products * (double)cpl_type_elements(s->in[IN_X], s->binding) * (double)s->in[IN_W]->dim[1].size;
+}
+
+static const char *const tests[] = {"in=3 vocab=5", "in=17 vocab=7 b=absent", "in=1 vocab=1", NULL};
+
+const cpl_op cpl_op_linear_cross_entropy = {
+    .name = "linear_cross_entropy",
+    .doc = "projection to the vocabulary and masked cross-entropy in blocks, without whole logits",
+    .signature = "x[batch t in] w[in =vocab] b[vocab]? id target[batch t] "
+                 "-> loss[] correct[] count[] ; dx[batch t in] dw[in vocab] db[vocab]",
+    .flags = CPL_OP_READY,
+    .check = check,
+    .workspace = workspace,
+    .forward = forward,
+    .backward = backward,
+    .flops = flops,
+    .tests = tests,
+};

@@ -1,0 +1,98 @@
+/* loss.c: the shared parts of the two masked cross-entropies (see loss.h). */
+#include "ops/loss.h"
+
+#include <string.h>
+#include "base/error.h"
+
+/* What the loss needs, such as "[batch t vocab]", over the target's own time axis. */
+static void wanted(const cpl_type *target, int with_size, char *text, size_t size)
+{
+    cpl_type type = *target;
+    if (type.rank == CPL_MAX_RANK)
+        type.rank--;
+    type.dim[type.rank++] = (cpl_dim){.name = "vocab", .size = target->entries, .symbol = CPL_NO_SYMBOL,
+                                      .kind = with_size ? CPL_DIM_FEATURE : CPL_DIM_PADDED};
+    cpl_type_text(&type, text, size); /* of a dimension that is no feature only the name is printed */
+}
+
+cpl_status cpl_loss_check(const cpl_shape_context *s, int logits, int target, cpl_error *err)
+{
+    const cpl_type *x = s->in[logits], *y = s->in[target];
+    char want[120], got[160];
+    if (!x || !y || y->element != CPL_ELEMENT_ID)
+        return CPL_OK; /* the signature's own check says what is wrong */
+    const cpl_dim *last = x->rank ? &x->dim[x->rank - 1] : NULL;
+    int named = last && last->kind == CPL_DIM_FEATURE && strcmp(last->name, "vocab") == 0;
+    if (named && last->size == y->entries)
+        return CPL_OK;
+    wanted(y, named, want, sizeof want);
+    cpl_type_text(x, got, sizeof got);
+    CPL_FAIL(err, CPL_USAGE,
+             "loss 'masked_cross_entropy' needs logits %s but '%s' gives %s" CPL_HINT
+             "return the decoder's logits, or add a projection to the vocabulary (vocab=%lld) after '%s'",
+             want, s->in_path[logits], got, (long long)y->entries, s->in_path[logits]);
+}
+
+int64_t cpl_loss_count(const cpl_tensor *target)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < target->rows; i++)
+        count += target->ids[i] != 0;
+    return count;
+}
+
+/* In row order and in double, whatever `real` is: a mean over thousands of tokens keeps its digits. */
+void cpl_loss_finish(const cpl_run_context *r, int64_t count, const real *loss, const real *correct, int64_t rows)
+{
+    double total = 0.0, hits = 0.0;
+    for (int64_t i = 0; i < rows; i++) {
+        total += (double)loss[i];
+        hits += (double)correct[i];
+    }
+    if (r->out[0].data)
+        r->out[0].data[0] = (real)(count ? total / (double)count : 0.0);
+    if (r->out[1].data)
+        r->out[1].data[0] = (real)(count ? hits / (double)count : 0.0);
+    if (r->out[2].data)
+        r->out[2].data[0] = (real)count;
+}
+
+enum { ROWS = 8 }; /* of a task */
+
+static void rows_task(void *arguments, int64_t task, int thread)
+{
+    const cpl_loss_rows *l = arguments;
+    int64_t lo = task * ROWS, n = l->rows - lo < ROWS ? l->rows - lo : ROWS;
+    (void)thread;
+    l->kernels->cross_entropy(n, l->width, l->logits + lo * l->width, l->width, l->bias, l->target + lo, l->scale,
+                              l->gradient, l->loss + lo, l->correct + lo);
+}
+
+void cpl_loss_run(const cpl_run_context *r, const cpl_loss_rows *l)
+{
+    cpl_loss_rows copy = *l;
+    copy.kernels = r->kernels;
+    cpl_run_tasks(r, (l->rows + ROWS - 1) / ROWS, rows_task, &copy);
+}
+
+typedef struct scaling {
+    const cpl_kernels *kernels;
+    int64_t n;
+    real by;
+    const real *from;
+    real *to;
+} scaling;
+
+static void scale_task(void *arguments, int64_t task, int thread)
+{
+    const scaling *s = arguments;
+    int64_t lo = task * CPL_CHUNK, n = s->n - lo < CPL_CHUNK ? s->n - lo : CPL_CHUNK;
+    (void)thread;
+    s->kernels->scale(n, s->by, s->from + lo, s->to + lo);
+}
+
+void cpl_loss_scale(const cpl_run_context *r, int64_t n, real by, const real *from, real *to)
+{
+    scaling s = {r->kernels, n, by, from, to};
+    cpl_run_tasks(r, cpl_chunks(n), scale_task, &s);
+}

@@ -1,0 +1,33 @@
+/* loss.h: what cross_entropy and linear_cross_entropy share. */
+#ifndef CPL_OPS_LOSS_H
+#define CPL_OPS_LOSS_H
+
+#include "graph/op.h"
+
+/* Refuses what is not logits over the target's vocabulary: input `logits` must end in a dimension that is NAMED
+ * vocab (sizes that happen to agree do not pass) and has as many entries as the ids of input `target`. */
+cpl_status cpl_loss_check(const cpl_shape_context *s, int logits, int target, cpl_error *err);
+
+/* Labels that are not 0. */
+int64_t cpl_loss_count(const cpl_tensor *target);
+
+/* Outputs 0 … 2, loss, correct and count, from rows of losses and hits; all 0 where nothing counts. */
+void cpl_loss_finish(const cpl_run_context *r, int64_t count, const real *loss, const real *correct, int64_t rows);
+
+/* The rows of a block over the pool: the kernel of the same name, rows dealt out. bias may be NULL. */
+typedef struct cpl_loss_rows {
+    int64_t rows, width;
+    real *logits;
+    const real *bias;
+    const int32_t *target;
+    real scale;
+    int gradient;
+    real *loss, *correct;
+    const cpl_kernels *kernels;
+} cpl_loss_rows;
+void cpl_loss_run(const cpl_run_context *r, const cpl_loss_rows *l);
+
+/* to = by · from over the pool. */
+void cpl_loss_scale(const cpl_run_context *r, int64_t n, real by, const real *from, real *to);
+
+#endif

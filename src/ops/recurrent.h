@@ -1,0 +1,70 @@
+/* recurrent.h: what gru, gru_before and lstm share: the walk over the steps in parts of the batch, the product of
+ * the input for all steps at once, the matrix of previous states, and the gradients that need no walk.
+ *
+ * A part is a range of sentence positions that one task takes through all of its steps; parts never wait for each
+ * other. Rows are independent in bits (kernel.h), so where the batch is cut changes nothing but the time. */
+#ifndef CPL_OPS_RECURRENT_H
+#define CPL_OPS_RECURRENT_H
+
+#include <string.h>
+#include "graph/op.h"
+#include "ops/carve.h"
+
+enum { CPL_RECURRENT_PARTS = 64 };
+
+typedef struct cpl_recurrent {
+    const cpl_run_context *r;
+    const cpl_geometry *g;
+    int reverse;
+    int64_t in, u, gates; /* width of x, of a state, and of all gates together */
+    int64_t parts;
+    int64_t cut[CPL_RECURRENT_PARTS + 1]; /* part p: positions cut[p] … cut[p + 1] − 1 */
+} cpl_recurrent;
+
+/* Sizes of a call for `workspace`. */
+typedef struct cpl_recurrent_sizes {
+    int64_t rows, batch, u;
+} cpl_recurrent_sizes;
+
+cpl_recurrent_sizes cpl_recurrent_call_sizes(const cpl_size_context *s);
+/* 2 · rows · gates · (in + u) */
+double cpl_recurrent_flops(const cpl_size_context *s);
+
+/* From inputs 0 … 2 (x, w, r) and the attributes. Cuts the batch so that the costliest part costs the least. */
+void cpl_recurrent_begin(cpl_recurrent *w, const cpl_run_context *r);
+
+/* The time index at walk position i = 0 … longest − 1, in the order of the forward pass. */
+static inline int64_t cpl_recurrent_time(const cpl_recurrent *w, int64_t i)
+{
+    return w->reverse ? w->g->longest - 1 - i : i;
+}
+
+/* How many sentences of the part exist at time k. */
+static inline int64_t cpl_recurrent_alive(const cpl_recurrent *w, int64_t part, int64_t k)
+{
+    int64_t active = cpl_geometry_active(w->g, k), lo = w->cut[part], hi = w->cut[part + 1];
+    return active <= lo ? 0 : (active < hi ? active : hi) - lo;
+}
+
+/* xg[rows gates] = x·W for all steps. */
+void cpl_recurrent_input(const cpl_recurrent *w, real *xg);
+
+/* to[n width] = rows of a state that stood before time k for the first n sentences of a part: rows of `states`
+ * [batch t width] at the time before, or of `first` [batch width] (NULL: zeros) at the beginning. */
+void cpl_recurrent_previous(const cpl_recurrent *w, int64_t part, int64_t k, const real *states, const real *first,
+                            real *to);
+
+/* Copies the part's rows of `from` [batch u] (NULL: zeros) to the same rows of `to`. */
+void cpl_recurrent_set(const cpl_recurrent *w, int64_t part, const real *from, real *to);
+
+/* op(A)·op(B) of contiguous or strided matrices over the pool; k = 0 gives zeros. */
+void cpl_recurrent_product(const cpl_recurrent *w, const cpl_gemm *g);
+
+/* After the walk, from dxg[rows gates]: dx, dw, and the first row of db. */
+void cpl_recurrent_gradients(const cpl_recurrent *w, const real *dxg);
+
+/* to[columns rows] = from[rows columns] transposed, over the pool: the recurrent kernel is read along its rows
+ * in each step of the backward pass. */
+void cpl_recurrent_transpose(const cpl_run_context *r, int64_t rows, int64_t columns, const real *from, real *to);
+
+#endif
