@@ -1,0 +1,237 @@
+/* data.h: from files of pairs to batches of ids.
+ *
+ *   files --cpl_pairs_read--> pairs of text --cpl_dataset_new--> rows of ids --cpl_batcher_next--> batches
+ *   a stream of single lines (generate) --cpl_lines_read--> as many as are there now
+ *
+ * Everything wrong with the data is found here, before the first step, and named by file and line. What is skipped
+ * is counted, and the counts add up. Lengths are explicit everywhere: a NUL is a byte like any other (E15). */
+#ifndef CPL_DATA_DATA_H
+#define CPL_DATA_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "config/config.h"
+#include "couplet.h"
+#include "text/text.h"
+
+/* ---- reader.c, scan.c: pairs of text ---- */
+
+typedef struct cpl_slice {
+    const char *text;
+    size_t length;
+} cpl_slice;
+
+/* file counts in cpl_pairs.files, line from 1. The text lives as long as the cpl_pairs. */
+typedef struct cpl_pair {
+    cpl_slice source, target;
+    uint32_t file, line;
+} cpl_pair;
+
+/* lines == pairs + blank + empty_source + empty_target + empty_both, unless keep_empty put those among the pairs. */
+typedef struct cpl_line_counts {
+    int64_t lines, pairs;
+    int64_t blank;                                  /* nothing on the line (in both files) */
+    int64_t empty_source, empty_target, empty_both; /* a side that is missing or only white space */
+    int64_t marks;                                  /* byte-order marks removed anywhere but at a file's start */
+} cpl_line_counts;
+
+typedef struct cpl_pairs {
+    cpl_pair *items;
+    size_t count;
+    char **files; /* how messages name them: "de-en.tsv" or "a.de + a.en", as the user wrote them */
+    size_t file_count;
+    cpl_line_counts counts;
+    size_t capacity; /* from here on private */
+    char **buffers;
+    size_t buffer_count;
+} cpl_pairs;
+
+typedef struct cpl_pairs_options {
+    int swap;           /* source and target change places; "source" then means the second column everywhere */
+    int keep_empty;     /* 1: lines with an empty side stay pairs (a score for every line), blank ones too */
+    const cpl_log *log; /* of warnings; NULL: silent */
+} cpl_pairs_options;
+
+/* Reads all files of the list (TSV or two aligned files, .gz, "-"). Errors (CPL_USAGE) name file and lines: text that
+ * is not UTF-8 (E03), a number of fields other than two (E04), aligned files of different length (E06). Only LF ends
+ * a line (E05), a CR before it goes (E01), byte-order marks go wherever they are (E02). */
+cpl_status cpl_pairs_read(cpl_pairs **pairs, const cpl_config_files *files, const cpl_pairs_options *options,
+                          cpl_error *err);
+void cpl_pairs_free(cpl_pairs *pairs); /* NULL is fine */
+
+/* ---- dataset.c: pairs as ids ---- */
+
+/* A pair's ids lie one after the other: source [START] words [END], then target [START] words [END]. A target that
+ * was cut has no END. With n = target − 1: the decoder's input is the target row's first n ids, its labels are the
+ * last n (C13). */
+typedef struct cpl_row {
+    int64_t offset;         /* of the source row in ids; the target row follows it */
+    int32_t source, target; /* lengths of the two rows, START and END included */
+    uint32_t file, line;
+} cpl_row;
+
+typedef struct cpl_rows {
+    cpl_row *items;
+    int64_t count;
+    const int32_t *ids;
+} cpl_rows;
+
+static inline const int32_t *cpl_row_source(const cpl_rows *rows, int64_t i)
+{
+    return rows->ids + rows->items[i].offset;
+}
+
+static inline const int32_t *cpl_row_target(const cpl_rows *rows, int64_t i)
+{
+    return rows->ids + rows->items[i].offset + rows->items[i].source;
+}
+
+/* Of one side. Tokens are counted as stored: without START and END, after cutting. */
+typedef struct cpl_side_report {
+    int64_t vocabulary;                /* entries, the four special ones included */
+    int64_t types, singletons;         /* different tokens in the training pairs, and those seen once */
+    uint64_t letters;                  /* characters in the tokens of the training pairs */
+    uint64_t tokens, unknown;          /* of the training pairs */
+    uint64_t valid_tokens, valid_unknown;
+    uint64_t characters, deleted;      /* read, and removed by the text rule (both splits) */
+    uint64_t specials;                 /* tokens of both splits that spell a special entry: they are text (E12) */
+    int64_t too_long, cut;             /* pairs dropped for this side's length (the source's first), texts cut */
+    int64_t longest, valid_longest;    /* tokens */
+    uint32_t longest_file, longest_line;
+} cpl_side_report;
+
+typedef struct cpl_data_report {
+    cpl_line_counts lines, valid_lines; /* of the training files; of the validation files, if there are any */
+    int64_t train, valid;               /* pairs that are used */
+    int64_t emptied;                    /* pairs dropped because the text rule left nothing of a side */
+    int64_t too_long;                   /* pairs dropped for their length */
+    int64_t duplicates;                 /* validation pairs that are training pairs too */
+    int64_t shared_sources;             /* validation pairs whose source is in the training pairs */
+    cpl_side_report source, target;
+    uint64_t bytes;                     /* that the data set holds: cpl_dataset_bytes */
+} cpl_data_report;
+
+typedef struct cpl_dataset {
+    cpl_rows train, valid;
+    const cpl_vocabulary *source, *target;
+    cpl_text_rules source_rules, target_rules;
+    cpl_pair *texts; /* the first text_count pairs of valid as they were read; row i of valid is texts[i] */
+    int64_t text_count;
+    cpl_data_report report;
+    uint64_t checksum; /* of all ids, their order and the vocabularies: what a resumed run compares */
+    char **files;      /* names for cpl_row.file */
+    size_t file_count;
+    int32_t *ids;      /* from here on private */
+    size_t ids_count;
+    cpl_vocabulary *own_source, *own_target;
+    cpl_arena *arena;  /* texts and names */
+} cpl_dataset;
+
+typedef struct cpl_dataset_options {
+    const cpl_config *config; /* text rules and limits, swap, seed, data.train, data.valid */
+    /* A given vocabulary is used and borrowed (resume, evaluate); NULL: built from the training pairs. */
+    const cpl_vocabulary *source, *target;
+    /* NULL: train and valid as the configuration says. Otherwise these pairs alone become `valid`, in order, without
+     * limits of length (evaluate); both vocabularies must be given. */
+    const cpl_config_files *pairs;
+    int64_t texts; /* validation pairs whose text is kept; −1: all */
+    const cpl_log *log;
+} cpl_dataset_options;
+
+/* Reads, splits, builds vocabularies and encodes. The raw text is gone afterwards, but for `texts` pairs. */
+cpl_status cpl_dataset_new(cpl_dataset **d, const cpl_dataset_options *options, cpl_error *err);
+void cpl_dataset_free(cpl_dataset *d); /* NULL is fine */
+/* Memory held, own vocabularies included. */
+uint64_t cpl_dataset_bytes(const cpl_dataset *d);
+/* "'de-en.tsv' line 60" into buffer; returns buffer. */
+const char *cpl_dataset_place(const cpl_dataset *d, uint32_t file, uint32_t line, char *buffer, size_t size);
+
+/* Checks every id of both splits against the sizes of the embeddings (A03); before step 1. */
+cpl_status cpl_dataset_check_ids(const cpl_dataset *d, int64_t source_size, int64_t target_size, cpl_error *err);
+/* The same for any rows: 0 ≤ id < size. layer names what looks the ids up; rows and columns count from 0. */
+cpl_status cpl_check_ids(const char *layer, const int32_t *const *rows, const int64_t *lengths, int64_t count,
+                         int64_t size, cpl_error *err);
+
+/* ---- report.c ---- */
+
+/* Appends the data report as lines of text, three pairs as the model sees them at the end. */
+void cpl_dataset_describe(const cpl_dataset *d, cpl_str *to);
+/* The same figures as an object (the start event of log.jsonl, plan --json). NULL without memory. */
+cpl_json *cpl_dataset_report_json(const cpl_dataset *d);
+/* Warnings that the figures call for: unknown and deleted share, special strings (E12), no spaces (E14) … */
+void cpl_dataset_warn(const cpl_dataset *d, const cpl_log *log);
+
+/* ---- batcher.c, order.c: batches ---- */
+
+/* Rows and lengths in the form that cpl_feed_ids takes. Valid until the batcher's next call. */
+typedef struct cpl_batch {
+    int64_t pairs;
+    const int32_t *const *source, *const *target_in, *const *target_out;
+    const int64_t *source_length, *target_length; /* target_length: of target_in and target_out alike */
+    int64_t source_tokens, target_tokens;         /* sums of the lengths: all that is computed (no padding) */
+    const int64_t *pair;                          /* index in cpl_rows */
+    int64_t pass, index;                          /* which pass over the data, which batch of it */
+} cpl_batch;
+
+typedef struct cpl_batcher_options {
+    int64_t batch_size;
+    int shuffle;          /* 1: training; 0: validation, the same batches in every pass */
+    uint64_t seed;        /* of the shuffle: the order is a pure function of (seed, pass) */
+    int64_t most_batches; /* not 0: a pass has only the first most_batches · batch_size rows (validation_steps) */
+    int no_thread;        /* 1: the next pass is prepared when it begins instead of ahead (same batches) */
+} cpl_batcher_options;
+
+typedef struct cpl_batcher cpl_batcher;
+
+/* rows must outlive the batcher and must not be empty. */
+cpl_status cpl_batcher_new(cpl_batcher **b, const cpl_rows *rows, const cpl_batcher_options *options, cpl_error *err);
+void cpl_batcher_free(cpl_batcher *b); /* NULL is fine */
+/* The next batch. There is no end: after the last batch of a pass the next pass begins (G04), every row once in each.
+ * Never allocates, never fails. All batches are full but the last of a pass, which has what is left (G11). */
+const cpl_batch *cpl_batcher_next(cpl_batcher *b);
+int64_t cpl_batcher_batches(const cpl_batcher *b); /* in a pass */
+/* Position of the batch that cpl_batcher_next gives next; a resumed run goes on from there. index may be the number
+ * of batches: the next pass begins. Out of range is CPL_FAILED. Validation: seek(b, 0, 0) starts over. */
+void cpl_batcher_position(const cpl_batcher *b, int64_t *pass, int64_t *index);
+cpl_status cpl_batcher_seek(cpl_batcher *b, int64_t pass, int64_t index, cpl_error *err);
+uint64_t cpl_batcher_bytes(const cpl_batcher *b); /* memory held */
+
+/* Upper bounds for every batch of every pass; the memory plan is made for them. */
+typedef struct cpl_batch_capacity {
+    int64_t pairs;
+    int64_t source_tokens, longest_source;
+    int64_t target_tokens, longest_target; /* of target_in */
+    int64_t products;                      /* Σ source length · target length: cells of attention */
+    int64_t largest;                       /* row with the largest product: what an error about memory names */
+} cpl_batch_capacity;
+
+/* most_batches as in cpl_batcher_options. No rows: all 0. */
+cpl_status cpl_rows_capacity(const cpl_rows *rows, int64_t batch_size, int64_t most_batches, cpl_batch_capacity *c,
+                             cpl_error *err);
+
+/* ---- lines.c: lines of a stream ---- */
+
+typedef struct cpl_line {
+    const char *text;
+    size_t length;
+    int64_t number; /* from 1 */
+} cpl_line;
+
+typedef struct cpl_lines cpl_lines;
+
+/* path "-": standard input; .gz is decompressed. */
+cpl_status cpl_lines_open(cpl_lines **l, const char *path, cpl_error *err);
+cpl_status cpl_lines_open_fd(cpl_lines **l, int fd, cpl_error *err); /* fd stays the caller's */
+void cpl_lines_close(cpl_lines *l); /* NULL is fine */
+/* Waits until there is a line, then gives what is there without waiting, at most `most` lines: answer them all before
+ * the next call and no answer is ever owed while waiting. *count 0: the end. Blank lines count; the last line needs no
+ * LF. Valid until the next call. A stream goes on whatever comes: bytes that are not UTF-8 become U+FFFD. */
+cpl_status cpl_lines_read(cpl_lines *l, size_t most, const cpl_line **lines, size_t *count, cpl_error *err);
+/* How many U+FFFD were put in, and the first line that got one (0: none): for a warning. */
+int64_t cpl_lines_replaced(const cpl_lines *l, int64_t *first_line);
+
+#endif
