@@ -275,6 +275,10 @@ CPL_API cpl_status cpl_read_ids(cpl_program *p, const char *output, int32_t *to,
                                 int *rank, cpl_error *err);
 CPL_API double cpl_scalar(const cpl_program *p, const char *output); /* NaN when there is no such number */
 
+/* One update from the last run's gradients (Kingma and Ba 2015, epsilon outside the root as in Keras: beta 0.9, 0.999,
+ * epsilon 1e-7). A run in which no target was counted changes nothing. */
+CPL_API cpl_status cpl_adam(cpl_program *p, double learning_rate, cpl_error *err);
+
 /* Parameters: number, path, shape, values (writable; valid as long as the program) and the last run's gradients. */
 CPL_API size_t cpl_parameter_count(const cpl_program *p);
 CPL_API const char *cpl_parameter_path(const cpl_program *p, size_t i);
@@ -286,6 +290,76 @@ CPL_API int64_t cpl_parameter_find(const cpl_program *p, const char *path);  /* 
 /* How often the model function was called, and how many memory plans were made. */
 CPL_API int64_t cpl_traces(const cpl_program *p);
 CPL_API int64_t cpl_plans(const cpl_program *p);
+
+/* ---- the commands as functions ----------------------------------------------------------------- */
+
+/* What a running training tells. Fields that an event does not fill are 0, NaN or NULL. */
+typedef struct cpl_progress_event {
+    const char *kind; /* "start", "step", "epoch", "validation", "example", "checkpoint", "report", "end" */
+    int64_t epoch, epochs;               /* 1 …; epochs planned */
+    int64_t step;                        /* updates so far */
+    int64_t step_in_epoch, steps_in_epoch;
+    double loss, accuracy, val_loss, val_accuracy, learning_rate, tokens_per_second;
+    double elapsed_seconds, seconds_left; /* NaN before ten steps were timed */
+    const char *source, *reference, *output; /* "example" */
+    const char *text;                        /* "report", "start", "end": lines for a person */
+} cpl_progress_event;
+
+typedef struct cpl_train_options {
+    const char *config_path;
+    const char *folder;                 /* NULL: the configuration's file name without .yaml, in the current folder */
+    const char *const *set;             /* "training.epochs=3" */
+    int set_count;
+    int resume, overwrite;
+    int threads;                        /* 0: as the configuration says */
+    void (*progress)(void *user, const cpl_progress_event *event); /* NULL: silent */
+    cpl_message_sink message;
+    void *user;
+    const volatile int *stop;           /* becomes non-zero when the run should save and end; NULL: never */
+} cpl_train_options;
+
+/* Fits, validates, stops early, writes the run's folder. CPL_STOPPED when *stop ended it, after saving. */
+CPL_API cpl_status cpl_train(const cpl_train_options *options, cpl_error *err);
+/* Without training: data report, layers, operations per step, exact memory. The caller frees *text with cpl_free. */
+CPL_API cpl_status cpl_plan(const cpl_train_options *options, int json, char **text, cpl_error *err);
+
+/* A trained model: its weights, vocabularies and text rules. */
+typedef struct cpl_model cpl_model;
+CPL_API cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err);
+CPL_API void cpl_model_close(cpl_model *model);
+
+typedef struct cpl_generate_options {
+    double temperature;   /* 0: the most probable token; else a sample from softmax(logits / temperature) */
+    uint64_t seed;        /* of samples */
+    int64_t max_length;   /* tokens without END; 0: larger of 2 · source tokens + 20 and the longest training target */
+    int64_t batch_size;   /* lines at a time; 0: 64 */
+    int tokens;           /* 1: tokens joined by spaces instead of text */
+    int json;             /* 1: one JSON object a line: text, score, finished */
+} cpl_generate_options;
+
+/* One line of text → one line. The caller frees *output with cpl_free. options NULL: defaults. */
+CPL_API cpl_status cpl_generate(char **output, cpl_model *model, const char *line, const cpl_generate_options *options,
+                                cpl_error *err);
+/* One line out for each line in, in order, as soon as it is known; blank lines stay blank. */
+CPL_API cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_generate_options *options,
+                                      cpl_message_sink message, void *user, cpl_error *err);
+
+typedef struct cpl_evaluate_options {
+    const char *pairs;    /* TSV */
+    const char *outputs;  /* a file of outputs instead of a model's; then model is NULL */
+    const char *metrics;  /* "bleu,exact"; NULL: bleu, exact, accuracy, loss (bleu and exact for outputs) */
+    const char *tokenize; /* for BLEU: 13a (default), none, char */
+    int raw;              /* 1: compare with the file as it is */
+    int json;
+    cpl_generate_options generate;
+} cpl_evaluate_options;
+CPL_API cpl_status cpl_evaluate(cpl_model *model, const cpl_evaluate_options *options, char **text, cpl_error *err);
+
+/* Options, layers, sizes, history, checksum of each tensor. */
+CPL_API cpl_status cpl_inspect(const char *path, int json, char **text, cpl_error *err);
+/* Version, libraries and the kernel set chosen. The caller frees both with cpl_free; NULL without memory. */
+CPL_API char *cpl_version_text(void);
+CPL_API char *cpl_config_help_text(void);
 
 #ifdef __cplusplus
 }

@@ -43,9 +43,6 @@ have pkg-config || missing="$missing pkg-config"
 for package in libc6-dev libcmocka-dev libjansson-dev libutf8proc-dev libyaml-dev zlib1g-dev; do
     installed "$package" || missing="$missing $package"
 done
-if [ -f src/kernel/dnnl.c ]; then
-    installed libdnnl-dev || missing="$missing libdnnl-dev"
-fi
 [ -n "$missing" ] || exit 0
 
 echo "setup: packages to install:$missing"

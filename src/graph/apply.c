@@ -101,6 +101,8 @@ static cpl_node *append_call(const application *a, const cpl_signature *s, const
             memcpy(attributes, a->attributes, a->op->attributes);
     }
     cpl_call *call = cpl_graph_add_call(g);
+    if (call && a->op->attributes && !attributes)
+        cpl_error_set(&g->error, CPL_FAILED, "out of memory while tracing the model");
     if (!call || (a->op->attributes && !attributes))
         return &g->poison;
     size_t index = g->call_count - 1;

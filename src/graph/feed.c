@@ -55,6 +55,32 @@ static int find_input(const cpl_program *p, const char *name, cpl_error *err)
     return -1;
 }
 
+/* What a feed may bind. One that fails gives it back, so that the data can be mended and fed again. */
+typedef struct bound {
+    cpl_binding binding;
+    const char *batch_from;
+    int time[CPL_MAX_SYMBOLS];
+} bound;
+
+static bound bound_now(const cpl_program *p)
+{
+    bound b = {.binding = p->binding, .batch_from = p->batch_from};
+    for (int i = 0; i < CPL_MAX_SYMBOLS; i++)
+        b.time[i] = p->geometry[i].bound;
+    return b;
+}
+
+static cpl_status undo_failed(cpl_program *p, const bound *before, cpl_status status)
+{
+    if (status == CPL_OK)
+        return status;
+    p->binding = before->binding;
+    p->batch_from = before->batch_from;
+    for (int i = 0; i < CPL_MAX_SYMBOLS; i++)
+        p->geometry[i].bound = p->geometry[i].bound && before->time[i];
+    return status;
+}
+
 int cpl_program_symbol(const cpl_program *p, const char *word)
 {
     for (int i = 0; i < p->traced->symbol_count; i++)
@@ -112,9 +138,14 @@ cpl_status cpl_feed_mask(cpl_program *p, const char *time, const uint8_t *mask, 
     int symbol = cpl_program_symbol(p, time);
     if (symbol < 0 || p->traced->symbols[symbol].kind != CPL_DIM_TIME)
         CPL_FAIL(err, CPL_USAGE, "'%s' has no time '%s'", p->name, time);
-    CPL_TRY(cpl_program_batch(p, time, batch, err), err, "cannot feed the mask of '%s'", time);
-    CPL_TRY(cpl_geometry_set_mask(&p->geometry[symbol], mask, batch, width, err), err, "cannot feed the mask of '%s'",
-            time);
+    if (p->geometry[symbol].bound)
+        CPL_FAIL(err, CPL_USAGE, "'%s' has the lengths of '%s' already" CPL_HINT
+                 "feed a mask before the inputs that it is for", time, p->geometry_from[symbol]);
+    bound before = bound_now(p);
+    cpl_status status = cpl_program_batch(p, time, batch, err);
+    if (status == CPL_OK)
+        status = cpl_geometry_set_mask(&p->geometry[symbol], mask, batch, width, err);
+    CPL_TRY(undo_failed(p, &before, status), err, "cannot feed the mask of '%s'", time);
     p->geometry_from[symbol] = p->traced->symbols[symbol].name;
     return CPL_OK;
 }
@@ -131,14 +162,10 @@ static cpl_status check_id(const cpl_program *p, int input, int64_t id, int64_t 
              p->traced->inputs[input].name, (long long)(type->entries - 1), type->vocabulary, (long long)type->entries);
 }
 
-cpl_status cpl_feed_ids(cpl_program *p, const char *name, const int32_t *const *rows, const int64_t *lengths,
-                        int64_t batch, cpl_error *err)
+static cpl_status feed_rows(cpl_program *p, int input, const int32_t *const *rows, const int64_t *lengths,
+                            int64_t batch, cpl_error *err)
 {
-    cpl_program_begin(p);
-    int input = find_input(p, name, err);
-    if (input < 0)
-        return CPL_USAGE;
-    name = p->traced->inputs[input].name;
+    const char *name = p->traced->inputs[input].name;
     const cpl_type *type = &p->traced->values[p->traced->inputs[input].value].type;
     int time = cpl_type_find(type, CPL_DIM_TIME);
     if (type->element != CPL_ELEMENT_ID || time < 0 || type->rank != 2) {
@@ -160,8 +187,20 @@ cpl_status cpl_feed_ids(cpl_program *p, const char *name, const int32_t *const *
             to[g->offset[k] + at] = rows[i][k];
         }
     }
-    p->inputs[input].fed = 1;
     return CPL_OK;
+}
+
+cpl_status cpl_feed_ids(cpl_program *p, const char *name, const int32_t *const *rows, const int64_t *lengths,
+                        int64_t batch, cpl_error *err)
+{
+    cpl_program_begin(p);
+    int input = find_input(p, name, err);
+    if (input < 0)
+        return CPL_USAGE;
+    bound before = bound_now(p);
+    cpl_status status = undo_failed(p, &before, feed_rows(p, input, rows, lengths, batch, err));
+    p->inputs[input].fed = status == CPL_OK;
+    return status;
 }
 
 /* ---- rectangles ---- */
@@ -216,6 +255,9 @@ static cpl_status check_array(cpl_program *p, int input, const cpl_array *a, cpl
         else if (d->kind == CPL_DIM_BATCH && p->binding.batch >= 0 && a->shape[i] != p->binding.batch)
             CPL_FAIL(err, CPL_USAGE, "'%s' is %s, expected %s with batch=%lld as in '%s'", name, got, want,
                      (long long)p->binding.batch, p->batch_from);
+        else if (d->kind == CPL_DIM_PADDED && p->binding.rows[d->symbol] && a->shape[i] != p->binding.rows[d->symbol])
+            CPL_FAIL(err, CPL_USAGE, "'%s' is %s, expected %s with %s=%lld as in the rectangle before it", name, got,
+                     want, d->name, (long long)p->binding.rows[d->symbol]);
         else if (d->kind == CPL_DIM_PADDED)
             p->binding.rows[d->symbol] = a->shape[i];
     }
@@ -232,7 +274,10 @@ static cpl_status array_lengths(cpl_program *p, int symbol, const char *name, co
     if (a->lengths)
         return set_lengths(p, symbol, name, a->lengths, batch, width, err);
     if (g->bound) {
-        if (width < g->longest || (width != g->width && width != g->longest))
+        int64_t needed = 0; /* columns: a mask may leave gaps */
+        for (int64_t row = 0; row < g->rows; row++)
+            needed = g->place[row] >= needed ? g->place[row] + 1 : needed;
+        if (width < needed || (width != g->width && width != g->longest))
             CPL_FAIL(err, CPL_USAGE, "'%s' has %s=%lld but '%s' has %s=%lld" CPL_HINT
                      "give lengths with the array, or cut both to the same steps", name,
                      p->traced->symbols[symbol].name, (long long)width, p->geometry_from[symbol],
@@ -316,29 +361,34 @@ static cpl_status copy_array(cpl_program *p, int input, const cpl_array *a, cpl_
     return status;
 }
 
+static cpl_status feed_array(cpl_program *p, int input, const cpl_array *array, cpl_error *err)
+{
+    const char *name = p->traced->inputs[input].name;
+    const cpl_type *type = &p->traced->values[p->traced->inputs[input].value].type;
+    CPL_TRY(check_array(p, input, array, err), err, "cannot feed '%s'", name);
+    int batch = cpl_type_find(type, CPL_DIM_BATCH), time = cpl_type_find(type, CPL_DIM_TIME);
+    if (batch >= 0)
+        CPL_TRY(cpl_program_batch(p, name, array->shape[batch], err), err, "cannot feed '%s'", name);
+    if (cpl_type_times(type) == 2) {
+        CPL_TRY(copy_pairs(p, input, array, err), err, "cannot feed '%s'", name);
+        return CPL_OK;
+    }
+    if (time >= 0)
+        CPL_TRY(array_lengths(p, type->dim[time].symbol, name, array, err), err, "cannot feed '%s'", name);
+    CPL_TRY(copy_array(p, input, array, err), err, "cannot feed '%s'", name);
+    return CPL_OK;
+}
+
 cpl_status cpl_feed(cpl_program *p, const char *name, const cpl_array *array, cpl_error *err)
 {
     cpl_program_begin(p);
     int input = find_input(p, name, err);
     if (input < 0)
         return CPL_USAGE;
-    name = p->traced->inputs[input].name;
-    const cpl_type *type = &p->traced->values[p->traced->inputs[input].value].type;
-    CPL_TRY(check_array(p, input, array, err), err, "cannot feed '%s'", name);
-    int batch = cpl_type_find(type, CPL_DIM_BATCH);
-    if (batch >= 0)
-        CPL_TRY(cpl_program_batch(p, name, array->shape[batch], err), err, "cannot feed '%s'", name);
-    if (cpl_type_times(type) == 2) {
-        CPL_TRY(copy_pairs(p, input, array, err), err, "cannot feed '%s'", name);
-        p->inputs[input].fed = 1;
-        return CPL_OK;
-    }
-    int time = cpl_type_find(type, CPL_DIM_TIME);
-    if (time >= 0)
-        CPL_TRY(array_lengths(p, type->dim[time].symbol, name, array, err), err, "cannot feed '%s'", name);
-    CPL_TRY(copy_array(p, input, array, err), err, "cannot feed '%s'", name);
-    p->inputs[input].fed = 1;
-    return CPL_OK;
+    bound before = bound_now(p);
+    cpl_status status = undo_failed(p, &before, feed_array(p, input, array, err));
+    p->inputs[input].fed = status == CPL_OK;
+    return status;
 }
 
 cpl_status cpl_program_bind(cpl_program *p, const char *name, void *data, cpl_error *err)

@@ -127,6 +127,8 @@ cpl_call *cpl_graph_add_call(cpl_graph *g)
 cpl_node *cpl_graph_node(cpl_graph *g, int value)
 {
     cpl_node *n = value < 0 ? NULL : cpl_arena_alloc(g->arena, sizeof *n);
+    if (!n && value >= 0)
+        out_of_memory(g);
     if (!n)
         return &g->poison;
     *n = (cpl_node){.graph = g, .value = value};
@@ -160,9 +162,14 @@ const char *cpl_graph_path(cpl_graph *g, const char *name)
 
 void cpl_enter(cpl_graph *g, const char *name)
 {
+    if (!name[0] || strchr(name, '.'))
+        cpl_graph_fail(g, cpl_graph_path(g, ""), "a layer cannot be called '%s': a name has a letter and no '.', which "
+                       "stands between names", name);
     if (g->path.length)
         cpl_str_add_char(&g->path, '.');
     cpl_str_add(&g->path, name);
+    if (g->path.failed)
+        out_of_memory(g);
 }
 
 void cpl_leave(cpl_graph *g)
@@ -213,7 +220,11 @@ int cpl_graph_parse_shape(cpl_graph *g, const char *shape, int64_t size_last, co
     while (*p) {
         size_t length = strcspn(p, " ");
         if (length) {
-            if (type->rank == CPL_MAX_RANK || parse_word(g, p, length, from, &type->dim[type->rank])) {
+            if (type->rank < CPL_MAX_RANK && parse_word(g, p, length, from, &type->dim[type->rank])) {
+                out_of_memory(g);
+                return -1;
+            }
+            if (type->rank == CPL_MAX_RANK) {
                 cpl_graph_fail(g, from, "shape '%s' has more than %d dimensions", shape, CPL_MAX_RANK);
                 return -1;
             }
@@ -242,7 +253,7 @@ void cpl_expect(cpl_graph *g, cpl_node *x, const char *shape)
     if (cpl_graph_failed(g) || x->value < 0)
         return;
     const cpl_value *v = &g->values[x->value];
-    const char *p = shape;
+    const char *p = shape + strspn(shape, " ");
     int k = 0, same = 1;
     while (same && *p) {
         size_t length = strcspn(p, " ");
@@ -278,6 +289,8 @@ cpl_node *cpl_input(cpl_graph *g, const char *name, cpl_input_type declared, con
         }
     const char *kept = cpl_arena_strndup(g->arena, name, strlen(name));
     cpl_type type;
+    if (!kept)
+        out_of_memory(g);
     if (!kept || cpl_graph_parse_shape(g, shape, declared.id ? 0 : declared.size, kept, &type))
         return &g->poison;
     type.element = declared.id ? CPL_ELEMENT_ID : CPL_ELEMENT_REAL;
@@ -287,8 +300,10 @@ cpl_node *cpl_input(cpl_graph *g, const char *name, cpl_input_type declared, con
         type.entries = declared.size;
     }
     int v = cpl_graph_add_value(g, &type, kept);
-    if (v < 0 || cpl_grow(&g->inputs, &g->input_capacity, g->input_count + 1, sizeof *g->inputs))
+    if (v < 0 || cpl_grow(&g->inputs, &g->input_capacity, g->input_count + 1, sizeof *g->inputs)) {
+        out_of_memory(g);
         return &g->poison;
+    }
     g->values[v].input = (int)g->input_count;
     g->inputs[g->input_count++] = (cpl_graph_input){.name = kept, .value = v, .declared = declared};
     return cpl_graph_node(g, v);
@@ -317,6 +332,8 @@ cpl_node *cpl_parameter_at(cpl_graph *g, const char *name, cpl_initializer init,
     info.where = cpl_arena_printf(g->arena, "%s:%d", slash ? slash + 1 : file, line);
     for (int i = 0; i < type.rank; i++)
         info.size[i] = type.dim[i].size, info.dim[i] = type.dim[i].name;
+    if (!info.where)
+        out_of_memory(g);
     int p = info.where ? cpl_parameters_add(g->parameters, &info, &g->error) : -1;
     int v = p < 0 ? -1 : cpl_graph_add_value(g, &type, path);
     if (v < 0)

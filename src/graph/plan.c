@@ -95,19 +95,18 @@ static cpl_status life_spans(planner *p, cpl_error *err)
         for (int k = 0; k < c->outputs; k++)
             if (cpl_call_writes_output(c, k)) {
                 live(p, c->out[k], (int64_t)i);
-                live(p, c->out[k], last_read[c->out[k]]);
+                live(p, c->out[k], last_read[c->out[k]] > (int64_t)i ? last_read[c->out[k]] : (int64_t)i);
             }
         for (int k = 0; k < c->inputs && c->backward; k++)
             if (c->din[k] >= 0) {
                 live(p, c->din[k], (int64_t)i);
-                live(p, c->din[k], last_read[c->din[k]]);
+                live(p, c->din[k], last_read[c->din[k]] > (int64_t)i ? last_read[c->din[k]] : (int64_t)i);
             }
     }
-    for (size_t v = 0; v < g->value_count; v++)
-        if (g->values[v].input >= 0 || (int)v == g->seed) {
-            live(p, (int)v, -1);
-            live(p, (int)v, last_read[v]);
-        }
+    if (g->seed >= 0) { /* written before the first call; inputs have buffers of their own */
+        live(p, g->seed, -1);
+        live(p, g->seed, last_read[g->seed]);
+    }
     cpl_release(last_read);
     return CPL_OK;
 }

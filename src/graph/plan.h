@@ -1,7 +1,7 @@
 /* plan.h: where every value of a graph stands in one block of memory, for one capacity.
  *
  * Two values share memory when their lives do not overlap: from the call that makes a value to the last that
- * reads it. Inputs live from the start; outputs until the end. The peak is exact and known before allocation. */
+ * reads it; outputs until the end. Inputs have buffers of their own. The peak is exact and known before allocation. */
 #ifndef CPL_GRAPH_PLAN_H
 #define CPL_GRAPH_PLAN_H
 

@@ -215,7 +215,8 @@ static cpl_status choose_plan(cpl_program *p, cpl_mode mode, const cpl_memory_pl
         if (cpl_binding_fits(&p->binding, &s->plans[i].capacity) && (!best || s->plans[i].bytes < best->bytes))
             best = &s->plans[i];
     *chosen = best;
-    return best ? CPL_OK : add_plan(p, mode, &p->binding, "larger than any plan before", chosen, err);
+    return best ? make_block(p, best->bytes, err) /* there, unless memory was short when the plan was made */
+                : add_plan(p, mode, &p->binding, "larger than any plan before", chosen, err);
 }
 
 /* Products of lengths that the caller left out get a bound that always holds. */

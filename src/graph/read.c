@@ -23,7 +23,7 @@ static void value_tensor(cpl_program *p, int value, cpl_tensor *t)
 const cpl_tensor *cpl_program_output(cpl_program *p, const char *output, cpl_tensor *t)
 {
     const cpl_graph *g = p->schedule[p->last_mode].graph;
-    for (size_t i = 0; g && p->ran && i < g->output_count; i++)
+    for (size_t i = 0; g && p->ran && p->block && i < g->output_count; i++)
         if (strcmp(g->outputs[i].name, output) == 0 && g->outputs[i].value >= 0) {
             value_tensor(p, g->outputs[i].value, t);
             return t;

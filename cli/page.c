@@ -1,0 +1,134 @@
+/* page.c: usage and help pages, made from options.def and the words below. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+/* What a page says beyond its options. */
+typedef struct page {
+    const char *name, *description, *examples;
+} page;
+
+static const page pages[] = {
+    {"train",
+     "Fits the model that CONFIG.yaml describes on its training pairs. A line on the data comes first,\n"
+     "then progress; at each validation a few translations are shown as source, reference and output.\n"
+     "\n"
+     "DIR/model.safetensors is the best model so far, DIR/checkpoint.safetensors the latest state and\n"
+     "DIR/log.jsonl the history. A DIR that holds a run is only touched with --resume or --overwrite.\n"
+     "On Ctrl-C the state is saved and --resume goes on from it; a second Ctrl-C ends at once.\n"
+     "\n"
+     "'couplet help config' lists the keys of a configuration.",
+     "couplet train de-en.yaml\n"
+     "couplet train de-en.yaml -o small --set model.units=128 --set training.epochs=10\n"
+     "couplet train de-en.yaml --resume"},
+    {"plan",
+     "Reads the data and builds the model as training would, and prints what it would cost: a data\n"
+     "report, the layers with shapes and parameter counts, operations for each step, and exact memory\n"
+     "by part.",
+     "couplet plan de-en.yaml\n"
+     "couplet plan de-en.yaml --set model.units=512 --json"},
+    {"generate",
+     "Writes exactly one line for each line read, in order; a blank line stays blank. It reads ahead at\n"
+     "most one batch and never waits for input while it owes an answer. MODEL is a model.safetensors or\n"
+     "the folder of a run.",
+     "echo 'ein mann fährt fahrrad .' | couplet generate de-en\n"
+     "couplet generate de-en/model.safetensors -i test.de -o test.en"},
+    {"evaluate",
+     "Generates from the sources of PAIRS.tsv and scores the outputs against its targets; or, with\n"
+     "--outputs, scores lines that are already there. Both sides pass the target's text rules, unless\n"
+     "--raw is given. Scores are printed with the signature that makes them comparable.",
+     "couplet evaluate de-en test.tsv\n"
+     "couplet evaluate de-en test.tsv --metric bleu,exact --json\n"
+     "couplet evaluate --outputs test.en test.tsv"},
+    {"inspect",
+     "Prints a model file's options, layers, sizes, training history and the checksum of each tensor.",
+     "couplet inspect de-en/model.safetensors"},
+};
+
+/* Prints text with every line indented. */
+static void indented(const char *text, int spaces, FILE *to)
+{
+    while (*text != '\0') {
+        int n = (int)strcspn(text, "\n");
+        fprintf(to, "%*s%.*s\n", n == 0 ? 0 : spaces, "", n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+/* "--max-length N", "-o DIR", "--resume". */
+static void option_use(const cpl_cli_option *o, char *buffer, size_t size)
+{
+    char name[64];
+    snprintf(buffer, size, "%s%s%s", cpl_cli_option_text(o, name), o->meta[0] == '\0' ? "" : " ", o->meta);
+}
+
+/* The usage line, broken before column 100; "--resume | --overwrite" follows from the two excluding each other. */
+static void usage_line(const cpl_cli_command *c, FILE *to)
+{
+    char use[96];
+    int column = fprintf(to, "    couplet %s %s", c->name, c->positional);
+    for (int i = 0; i < c->count; i++) {
+        option_use(&c->options[i], use, sizeof use);
+        int width = (int)strlen(use) + 3;
+        if (column + width > 98)
+            column = fprintf(to, "\n           ") - 1;
+        column += fprintf(to, " [%s]%s", use, c->options[i].kind == CPL_CLI_TEXTS ? "..." : "");
+    }
+    fputc('\n', to);
+}
+
+void cpl_cli_page(const cpl_cli_command *command, FILE *to)
+{
+    const page *p = NULL;
+    char use[96];
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++)
+        if (strcmp(pages[i].name, command->name) == 0)
+            p = &pages[i];
+    fprintf(to, "couplet %s: %s\n\nUsage:\n", command->name, command->summary);
+    usage_line(command, to);
+    if (p != NULL) {
+        fprintf(to, "\n");
+        indented(p->description, 0, to);
+    }
+    fprintf(to, "\nOptions:\n");
+    for (int i = 0; i < command->count; i++) {
+        option_use(&command->options[i], use, sizeof use);
+        fprintf(to, "    %s\n", use);
+        indented(command->options[i].help, 8, to);
+    }
+    fprintf(to, "    -h, --help\n        this page\n");
+    if (p != NULL) {
+        fprintf(to, "\nExamples:\n");
+        indented(p->examples, 4, to);
+    }
+    fprintf(to, "\nExit status: 0 done, 1 failed, 2 wrong usage, configuration or data%s.\n",
+            strcmp(command->name, "train") == 0 ? ",\n130 or 143 stopped by Ctrl-C or SIGTERM after saving" : "");
+}
+
+void cpl_cli_usage(FILE *to)
+{
+    fprintf(to, "usage: couplet COMMAND [ARGUMENT]...\n\ncommands:");
+    for (int i = 0; i < CPL_CLI_COMMAND_COUNT; i++)
+        fprintf(to, " %s", cpl_cli_command_at(i)->name);
+    fprintf(to, " help\n'couplet help' says what they do\n");
+}
+
+void cpl_cli_overview(FILE *to)
+{
+    char use[64];
+    fprintf(to, "Couplet learns from pairs of lines to turn one text into another.\n\n"
+                "Usage:\n    couplet COMMAND [ARGUMENT]...\n\nCommands:\n");
+    for (int i = 0; i < CPL_CLI_COMMAND_COUNT; i++) {
+        const cpl_cli_command *c = cpl_cli_command_at(i);
+        snprintf(use, sizeof use, "%s %s", c->name, c->positional);
+        fprintf(to, "    %-28s %s\n", use, c->summary);
+    }
+    fprintf(to, "    %-28s %s\n", "help [COMMAND]", "the page of a command");
+    fprintf(to, "    %-28s %s\n", "help config", "every key of a configuration with its default");
+    fprintf(to, "\nOptions:\n    %-28s %s\n    %-28s %s\n", "-h, --help", "this page", "--version",
+            "version, libraries and the kernels chosen");
+    fprintf(to, "\nA first run:\n"
+                "    printf 'data: {train: pairs.tsv}\\n' > first.yaml     # lines: source, a tab, target\n"
+                "    couplet train first.yaml\n"
+                "    echo 'some text' | couplet generate first\n");
+}

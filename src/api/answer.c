@@ -1,0 +1,115 @@
+/* answer.c: lines of text → source rows → decoded rows → lines of text. */
+#include <string.h>
+#include "api/model.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err)
+{
+    cpl_status status = cpl_decode_check_temperature(o->temperature, err);
+    if (status != CPL_OK)
+        return status;
+    if (o->max_length < 0)
+        CPL_FAIL(err, CPL_USAGE, "max-length is %lld tokens, expected at least 1, or 0 for a limit by the source",
+                 (long long)o->max_length);
+    if (o->batch_size < 0)
+        CPL_FAIL(err, CPL_USAGE, "batch-size is %lld lines, expected at least 1, or 0 for %d", (long long)o->batch_size,
+                 CPL_GENERATE_BATCH);
+    return CPL_OK;
+}
+
+static cpl_status reserve(cpl_model *m, size_t count, cpl_error *err)
+{
+    if (count <= m->lines_capacity)
+        return CPL_OK;
+    size_t row = m->lines_capacity, length = row, most = row, number = row, answers = row;
+    int failed = cpl_grow(&m->row, &row, count, sizeof *m->row) |
+                 cpl_grow(&m->length, &length, count, sizeof *m->length) |
+                 cpl_grow(&m->most, &most, count, sizeof *m->most) |
+                 cpl_grow(&m->number, &number, count, sizeof *m->number) |
+                 cpl_grow(&m->answers, &answers, count, sizeof *m->answers);
+    if (failed)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for %zu lines", count);
+    m->lines_capacity = count;
+    return CPL_OK;
+}
+
+/* White space alone is a blank line, also for a model that counts spaces as characters. */
+static int is_blank(const cpl_line *line)
+{
+    size_t i = 0;
+    while (i < line->length && (line->text[i] == ' ' || (line->text[i] >= '\t' && line->text[i] <= '\r')))
+        i++;
+    return i == line->length;
+}
+
+/* Appends [START] words [END] at *at. *words: 0 for a blank line, which appends nothing. */
+static cpl_status encode(cpl_model *m, const cpl_line *line, size_t *at, size_t *words, cpl_error *err)
+{
+    *words = 0;
+    if (is_blank(line))
+        return CPL_OK;
+    CPL_TRY(cpl_codec_encode(m->source, line->text, line->length, &m->line_ids, &m->line_ids_capacity, words, NULL,
+                             err), err, "line %lld", (long long)line->number);
+    if (*words == 0)
+        return CPL_OK;
+    if (cpl_grow(&m->ids, &m->ids_capacity, *at + *words + 2, sizeof *m->ids))
+        CPL_FAIL(err, CPL_FAILED, "out of memory for line %lld of %zu tokens", (long long)line->number, *words);
+    m->ids[*at] = CPL_ID_START;
+    memcpy(m->ids + *at + 1, m->line_ids, *words * sizeof *m->ids);
+    m->ids[*at + *words + 1] = CPL_ID_END;
+    *at += *words + 2;
+    return CPL_OK;
+}
+
+/* The limit that people expect without giving one: twice the source and some, but never less than training saw. */
+static int64_t limit_of(const cpl_model *m, const cpl_generate_options *o, size_t words)
+{
+    int64_t by_source = 2 * (int64_t)words + 20;
+    if (o->max_length > 0)
+        return o->max_length;
+    return by_source > m->file->longest_target ? by_source : m->file->longest_target;
+}
+
+cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, const cpl_generate_options *o,
+                            const cpl_answer **answers, cpl_error *err)
+{
+    *answers = NULL;
+    CPL_TRY(reserve(m, count, err), err, "cannot answer");
+    size_t at = 0;
+    int64_t rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t words;
+        CPL_TRY(encode(m, &lines[i], &at, &words, err), err, "cannot read the source");
+        m->answers[i] = (cpl_answer){.blank = words == 0, .output = {.finished = 1}};
+        if (words == 0)
+            continue;
+        m->length[rows] = (int64_t)words + 2;
+        m->most[rows] = limit_of(m, o, words);
+        m->number[rows++] = lines[i].number;
+    }
+    const int32_t *ids = m->ids;
+    for (int64_t r = 0; r < rows; ids += m->length[r++])
+        m->row[r] = ids;
+    cpl_decode_batch batch = {.count = rows, .source = m->row, .length = m->length, .most = m->most,
+                              .number = m->number, .temperature = o->temperature, .seed = o->seed};
+    if (o->temperature > 0) /* the most probable token is never changed: greedy is what the reference is */
+        batch.forbidden = 1u << CPL_ID_PADDING | 1u << CPL_ID_START;
+    const cpl_decoded *decoded = NULL;
+    cpl_status status = rows ? cpl_decode(m->decoder, &batch, &decoded, err) : CPL_OK;
+    for (size_t i = 0; decoded && i < count; i++)
+        if (!m->answers[i].blank)
+            m->answers[i].output = *decoded++;
+    *answers = status == CPL_OK || decoded ? m->answers : NULL;
+    return status;
+}
+
+void cpl_model_write(const cpl_model *m, const cpl_answer *answer, int tokens, cpl_str *out)
+{
+    size_t from = out->length;
+    if (!answer->blank)
+        cpl_codec_decode(m->target, answer->output.ids, (size_t)answer->output.length, tokens, out);
+    for (size_t i = from; i < out->length; i++) /* a token may hold anything, a line holds no line feed */
+        if (out->data[i] == '\n')
+            out->data[i] = ' ';
+}

@@ -1,0 +1,141 @@
+/* generate.c: one line out for each line in, as soon as it is known. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include "api/model.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+/* ---- one line ---- */
+
+cpl_status cpl_generate(char **output, cpl_model *model, const char *text, const cpl_generate_options *options,
+                        cpl_error *err)
+{
+    static const cpl_generate_options defaults;
+    const cpl_generate_options *o = options ? options : &defaults;
+    *output = NULL;
+    CPL_TRY(cpl_generate_check(o, err), err, "cannot generate");
+    size_t length = strlen(text), valid = cpl_utf8_valid(text, length);
+    if (valid < length)
+        CPL_FAIL(err, CPL_USAGE, "byte %zu of the text is not UTF-8", valid + 1);
+    cpl_line line = {.text = text, .length = length, .number = 1};
+    const cpl_answer *answer;
+    CPL_TRY(cpl_model_answer(model, &line, 1, o, &answer, err), err, "cannot generate");
+    cpl_str out = {0};
+    cpl_str_add(&out, "");
+    cpl_model_write(model, answer, o->tokens, &out);
+    *output = cpl_str_take(&out);
+    if (!*output)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for the output");
+    return CPL_OK;
+}
+
+/* ---- a stream ---- */
+
+typedef struct stream {
+    cpl_model *model;
+    const cpl_generate_options *options;
+    FILE *out;
+    cpl_log log;
+    cpl_str line, text; /* scratch */
+    int64_t outputs, cut;
+} stream;
+
+/* {"text": …, "score": …, "finished": …}: no number is there when the model gave none, but a reason. */
+static cpl_status add_json(stream *s, const cpl_answer *a, cpl_error *err)
+{
+    cpl_json *o = cpl_json_object();
+    if (!o || s->text.failed)
+        s->line.failed = 1;
+    cpl_json_set_bytes(o, "text", s->text.data ? s->text.data : "", s->text.length);
+    cpl_json_set_real(o, "score", a->output.failed ? (double)NAN : a->output.score, 9);
+    cpl_json_set_bool(o, "finished", a->output.finished);
+    if (a->output.failed) {
+        char reason[80];
+        snprintf(reason, sizeof reason, "the logits of step %lld are not finite numbers", (long long)a->output.failed);
+        cpl_json_set_text(o, "reason", reason);
+    }
+    cpl_status status = cpl_json_write(o, &s->line, err);
+    cpl_json_free(o);
+    return status;
+}
+
+static cpl_status write_answer(stream *s, const cpl_answer *a, cpl_error *err)
+{
+    cpl_str_clear(&s->line);
+    cpl_str_clear(&s->text);
+    if (!a->output.failed) /* half an output is not an answer */
+        cpl_model_write(s->model, a, s->options->tokens, &s->text);
+    if (s->options->json)
+        CPL_TRY(add_json(s, a, err), err, "cannot write the output");
+    else if (s->text.length)
+        cpl_str_add_bytes(&s->line, s->text.data, s->text.length);
+    cpl_str_add_char(&s->line, '\n');
+    if (s->line.failed || s->text.failed)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for an output");
+    if (fwrite(s->line.data, 1, s->line.length, s->out) != s->line.length)
+        CPL_FAIL(err, CPL_FAILED, "cannot write the output: %s", cpl_reason(errno));
+    s->outputs += !a->blank;
+    s->cut += !a->output.finished && !a->output.failed;
+    return CPL_OK;
+}
+
+/* Answers what was read, and lets nothing wait in the buffer: the other side may send its next line only then. A line
+ * without an answer stays blank, so that lines keep their places, and ends the stream after its batch. */
+static cpl_status answer_lines(stream *s, const cpl_line *lines, size_t count, cpl_error *err)
+{
+    const cpl_answer *answers;
+    cpl_status answered = cpl_model_answer(s->model, lines, count, s->options, &answers, err);
+    for (size_t i = 0; answers && i < count; i++) {
+        cpl_status status = write_answer(s, &answers[i], answered == CPL_OK ? err : NULL);
+        if (status != CPL_OK)
+            return answered == CPL_OK ? status : answered;
+    }
+    if (fflush(s->out) != 0 && answered == CPL_OK)
+        CPL_FAIL(err, CPL_FAILED, "cannot write the output: %s", cpl_reason(errno));
+    for (size_t i = 0; answers && i < count && answered != CPL_OK; i++)
+        if (answers[i].output.failed)
+            return cpl_error_context(err, answered, "line %lld has no output", (long long)lines[i].number);
+    return answered;
+}
+
+static void tell(const stream *s, const cpl_lines *lines)
+{
+    int64_t first, replaced = cpl_lines_replaced(lines, &first);
+    if (replaced > 0)
+        cpl_log_warning(&s->log, "%lld bytes of the input are not UTF-8 and were read as U+FFFD, first on line "
+                        "%lld", (long long)replaced, (long long)first);
+    if (s->cut > 0)
+        cpl_log_warning(&s->log, "%lld of %lld outputs were cut at their maximum length", (long long)s->cut,
+                        (long long)s->outputs);
+}
+
+static cpl_status run(stream *s, cpl_lines *input, cpl_error *err)
+{
+    size_t most = (size_t)(s->options->batch_size ? s->options->batch_size : CPL_GENERATE_BATCH), count;
+    const cpl_line *lines;
+    for (;;) {
+        CPL_TRY(cpl_lines_read(input, most, &lines, &count, err), err, "cannot read the input");
+        if (count == 0)
+            return CPL_OK;
+        CPL_TRY(answer_lines(s, lines, count, err), err, "cannot generate");
+    }
+}
+
+cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_generate_options *options,
+                              cpl_message_sink message, void *user, cpl_error *err)
+{
+    static const cpl_generate_options defaults;
+    stream s = {.model = model, .options = options ? options : &defaults, .out = out,
+                .log = {.sink = (cpl_log_sink)message, .user = user}};
+    cpl_lines *lines;
+    CPL_TRY(cpl_generate_check(s.options, err), err, "cannot generate");
+    CPL_TRY(cpl_lines_open_fd(&lines, fileno(in), err), err, "cannot generate");
+    cpl_status status = run(&s, lines, err);
+    tell(&s, lines);
+    cpl_lines_close(lines);
+    cpl_str_free(&s.line);
+    cpl_str_free(&s.text);
+    return status;
+}

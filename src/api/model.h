@@ -1,0 +1,45 @@
+/* model.h: a model that is open for use, and its answers to lines of text: what generate and evaluate share. */
+#ifndef CPL_API_MODEL_H
+#define CPL_API_MODEL_H
+
+#include "base/str.h"
+#include "data/data.h"
+#include "decode/decode.h"
+#include "model/model_file.h"
+#include "text/text.h"
+
+/* What a model makes of one line. */
+typedef struct cpl_answer {
+    int blank;          /* nothing on the line, or nothing that the text rules leave: the output is blank too */
+    cpl_decoded output; /* all zero, but finished, when blank */
+} cpl_answer;
+
+struct cpl_model {
+    cpl_model_file *file;
+    cpl_engine *engine;
+    cpl_decoder *decoder;
+    cpl_codec *source, *target;
+    int32_t *line_ids; /* of one line */
+    size_t line_ids_capacity;
+    int32_t *ids; /* source rows, one after the other */
+    size_t ids_capacity;
+    const int32_t **row; /* of the lines that are not blank: [lines_capacity], as are those below */
+    int64_t *length, *most, *number;
+    cpl_answer *answers;
+    size_t lines_capacity;
+};
+
+enum { CPL_GENERATE_BATCH = 64 };
+
+/* The options' ranges: CPL_USAGE naming the option and its value. */
+cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err);
+
+/* Answers `count` lines at once. *answers: one for each line, valid until the next call, or NULL. Logits that are not
+ * numbers are CPL_FAILED with *answers set; such a line's answer has output.failed. */
+cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, const cpl_generate_options *o,
+                            const cpl_answer **answers, cpl_error *err);
+
+/* Appends the answer as text, or as tokens: always one line. */
+void cpl_model_write(const cpl_model *m, const cpl_answer *answer, int tokens, cpl_str *out);
+
+#endif

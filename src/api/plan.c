@@ -1,0 +1,139 @@
+/* plan.c: cpl_plan: what training would be, without training. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/run_data.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+/* ---- text ---- */
+
+/* "1.5 GiB". */
+static void add_bytes(cpl_str *to, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double n = (double)bytes;
+    int unit = 0;
+    for (; n >= 1024 && unit < 4; unit++)
+        n /= 1024;
+    cpl_str_printf(to, unit ? "%.2f %s" : "%.0f %s", n, units[unit]);
+}
+
+/* The layer of "encoder.rnn.forward.kernel" is "encoder.rnn.forward". */
+static int layer_length(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return (int)(dot ? dot - path : (long)strlen(path));
+}
+
+static void add_shape(cpl_str *to, const cpl_parameter_info *info)
+{
+    cpl_str_printf(to, "%s[", info->path + layer_length(info->path) + (strchr(info->path, '.') ? 1 : 0));
+    for (int i = 0; i < info->rank; i++)
+        cpl_str_printf(to, "%s%s=%" PRId64, i ? " " : "", info->dim[i], info->size[i]);
+    cpl_str_add(to, "]");
+}
+
+/* One line a layer: name, parameters, the named shape of each. */
+static void add_layers(cpl_str *to, const cpl_parameters *p)
+{
+    size_t count = cpl_parameters_count(p);
+    int width = 5;
+    for (size_t i = 0; i < count; i++) {
+        int n = layer_length(cpl_parameters_at(p, i)->path);
+        width = n > width ? n : width;
+    }
+    cpl_str_printf(to, "%-*s  %12s  shapes\n", width, "layer", "parameters");
+    for (size_t i = 0; i < count;) {
+        const char *path = cpl_parameters_at(p, i)->path;
+        int n = layer_length(path);
+        int64_t elements = 0;
+        size_t end = i;
+        for (; end < count; end++) {
+            const cpl_parameter_info *info = cpl_parameters_at(p, end);
+            if (layer_length(info->path) != n || strncmp(info->path, path, (size_t)n) != 0)
+                break;
+            elements += info->elements;
+        }
+        cpl_str_printf(to, "%-*.*s  %12" PRId64 "  ", width, n, path, elements);
+        for (size_t k = i; k < end; k++) {
+            cpl_str_add(to, k > i ? " " : "");
+            add_shape(to, cpl_parameters_at(p, k));
+        }
+        cpl_str_add(to, "\n");
+        i = end;
+    }
+    cpl_str_printf(to, "%-*s  %12" PRId64 "\n", width, "all", cpl_parameters_elements(p));
+}
+
+static void add_memory(cpl_str *to, const cpl_memory_figures *m)
+{
+    cpl_str_add(to, "memory\n");
+    for (int i = 0; i < m->count; i++) {
+        cpl_str_printf(to, "  %-14s  %14" PRIu64 "  ", m->part[i].name, m->part[i].bytes);
+        add_bytes(to, m->part[i].bytes);
+        cpl_str_add(to, m->part[i].with_batch ? "  grows with the batch and its lengths\n" : "\n");
+    }
+    cpl_str_printf(to, "  %-14s  %14" PRIu64 "  ", "peak", m->peak);
+    add_bytes(to, m->peak);
+    cpl_str_add(to, "\nparameters, gradients and optimizer do not depend on the batch size\n");
+}
+
+static void write_text(const cpl_run_data *r, cpl_str *to)
+{
+    const cpl_trainer *t = r->trainer;
+    cpl_dataset_describe(r->data, to);
+    if (to->length > 0 && to->data[to->length - 1] != '\n')
+        cpl_str_add(to, "\n");
+    cpl_str_add(to, "\n");
+    add_layers(to, cpl_trainer_program(t)->engine->parameters);
+    cpl_str_printf(to, "trainable parameters: %" PRId64 "\n", cpl_trainer_trainable(t));
+    cpl_str_printf(to, "steps in an epoch: %" PRId64 "\n", cpl_trainer_steps_in_epoch(t));
+    cpl_str_printf(to, "floating-point operations of an average step: %.3g\n\n", cpl_trainer_flops(t));
+    add_memory(to, cpl_trainer_memory(t));
+}
+
+/* ---- JSON ---- */
+
+static cpl_status write_json(const cpl_run_data *r, cpl_str *to, cpl_error *err)
+{
+    const cpl_trainer *t = r->trainer;
+    const cpl_memory_figures *m = cpl_trainer_memory(t);
+    cpl_json *root = cpl_json_object(), *parts = cpl_json_object();
+    cpl_json_set_int(root, "parameters", cpl_parameters_elements(cpl_trainer_program(t)->engine->parameters));
+    cpl_json_set_int(root, "trainable_parameters", cpl_trainer_trainable(t));
+    cpl_json_set_int(root, "peak_bytes", (int64_t)m->peak);
+    for (int i = 0; i < m->count; i++)
+        cpl_json_set_int(parts, m->part[i].name, (int64_t)m->part[i].bytes);
+    cpl_json_set(root, "parts", parts);
+    cpl_json_set_real(root, "flops_per_step", cpl_trainer_flops(t), 6);
+    cpl_json_set_int(root, "steps_per_epoch", cpl_trainer_steps_in_epoch(t));
+    cpl_json_set(root, "data", cpl_dataset_report_json(r->data));
+    if (!root)
+        CPL_FAIL(err, CPL_FAILED, "no memory for the plan");
+    cpl_status status = cpl_json_write(root, to, err);
+    cpl_json_free(root);
+    cpl_str_add(to, "\n");
+    return status;
+}
+
+cpl_status cpl_plan(const cpl_train_options *options, int json, char **text, cpl_error *err)
+{
+    cpl_run_data r = {0};
+    cpl_str out = {0};
+    *text = NULL;
+    cpl_status status = cpl_run_data_config(&r, options, err);
+    if (status == CPL_OK)
+        status = cpl_run_data_open(&r, err);
+    if (status == CPL_OK && json)
+        status = write_json(&r, &out, err);
+    else if (status == CPL_OK)
+        write_text(&r, &out);
+    cpl_run_data_free(&r);
+    if (status == CPL_OK && out.failed)
+        status = cpl_error_set(err, CPL_FAILED, "no memory for the plan");
+    if (status == CPL_OK)
+        *text = cpl_str_take(&out);
+    cpl_str_free(&out);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* run_data.h: what train and plan share: the configuration with all that was set, the data, and the warnings that
+ * came before there was a log. */
+#ifndef CPL_API_RUN_DATA_H
+#define CPL_API_RUN_DATA_H
+
+#include "train/train.h"
+
+typedef struct cpl_run_data {
+    cpl_config *config;
+    cpl_dataset *data;
+    cpl_trainer *trainer;
+    cpl_log log;             /* collects warnings and hands all messages on */
+    cpl_message_sink message;
+    void *user;
+    char **warnings;
+    size_t warning_count, warning_capacity;
+    uint64_t bytes_before;
+} cpl_run_data;
+
+/* Reads and checks the configuration. Zero-initialise r; cpl_run_data_free in either case. */
+cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *options, cpl_error *err);
+/* Reads the data and makes the trainer. */
+cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err);
+void cpl_run_data_free(cpl_run_data *r);
+
+#endif

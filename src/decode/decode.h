@@ -1,0 +1,69 @@
+/* decode.h: from source ids to target ids, one token a step. Knows no text and no concrete model: a kind gives the
+ * graphs, an engine the parameters.
+ *
+ *   cpl_decoder *d;
+ *   CPL_TRY(cpl_decoder_new(&d, kind, &sizes, engine, err), err, "cannot decode");
+ *   const cpl_decoded *rows;
+ *   CPL_TRY(cpl_decode(d, &batch, &rows, err), err, "…");       rows[0 … batch.count − 1], in the batch's order
+ *   cpl_decoder_free(d);
+ *
+ * A row's result depends on that row alone: not on its batch, its place in it, or what was decoded before. One decoder
+ * for one thread at a time; after the largest batch was seen nothing is allocated any more. */
+#ifndef CPL_DECODE_DECODE_H
+#define CPL_DECODE_DECODE_H
+
+#include <stdint.h>
+#include "graph/program.h"
+#include "model/model.h"
+
+typedef struct cpl_decoder cpl_decoder;
+
+/* Compiles the kind's encode and step graphs over the engine's parameters: those that other programs made are shared,
+ * missing ones get their first values. n is not kept. */
+cpl_status cpl_decoder_new(cpl_decoder **d, const cpl_model_kind *kind, const cpl_model_sizes *n, cpl_engine *engine,
+                           cpl_error *err);
+void cpl_decoder_free(cpl_decoder *d); /* NULL is fine */
+
+typedef struct cpl_decode_batch {
+    int64_t count;
+    const int32_t *const *source; /* [START] words [END], as in training */
+    const int64_t *length;        /* of the source rows */
+    const int64_t *most;          /* tokens of each output at most; END is not counted */
+    const int64_t *number;        /* by row: what a sample is drawn by, such as the line number; NULL: 0, 1, 2 … */
+    double temperature;           /* 0: the most probable token; else samples from softmax(logits / temperature) */
+    uint64_t forbidden;           /* bit i: id i < 64 is never chosen. 0: the argmax of all logits, as in Keras: a model
+                                   * that learned little may choose padding or START, which text does not show */
+    uint64_t seed;                /* a draw is a pure function of (seed, number, step) */
+} cpl_decode_batch;
+
+typedef struct cpl_decoded {
+    const int32_t *ids; /* what was chosen, without END; until the decoder's next call */
+    int64_t length;
+    double score;       /* sum of the natural log-probabilities of the ids and of END, all at temperature 1 */
+    int finished;       /* 1: END came; 0: cut at `most` */
+    int64_t failed;     /* not 0: the step (from 1) whose logits were not numbers; ids are those before it */
+} cpl_decoded;
+
+/* Ends as soon as every row is done. *rows: `count` results, or NULL when nothing could be decoded. Logits that are
+ * not numbers are CPL_FAILED, naming the first such row and its step; *rows then still has the other rows' results. */
+cpl_status cpl_decode(cpl_decoder *d, const cpl_decode_batch *batch, const cpl_decoded **rows, cpl_error *err);
+
+int64_t cpl_decoder_steps(const cpl_decoder *d); /* runs of the step program so far */
+int64_t cpl_decoder_plans(const cpl_decoder *d); /* memory plans made so far */
+
+/* ---- choose.c: one token ---- */
+
+/* Negative, NaN and infinite temperatures are CPL_USAGE, naming the option and the value. */
+cpl_status cpl_decode_check_temperature(double temperature, cpl_error *err);
+
+typedef struct cpl_chosen {
+    int32_t id;             /* −1: the logits were not numbers, or nothing is allowed */
+    double log_probability; /* in softmax(logits) */
+} cpl_chosen;
+
+/* Chooses from logits[n], which it overwrites. forbidden: bit i set forbids id i < 64. unit: a uniform number in
+ * [0, 1), used when temperature is not 0. A tie goes to the lowest id. */
+cpl_chosen cpl_decode_choose(const cpl_kernels *kernels, real *logits, int64_t n, uint64_t forbidden,
+                             double temperature, double unit);
+
+#endif

@@ -1,0 +1,79 @@
+/* model_file.h: a model is ONE safetensors file: weights under their parameter paths (float32), and in its metadata
+ * all that else makes it a model: format, format_version, version (of the program that wrote it), type, config
+ * (effective options), source_vocabulary and target_vocabulary (JSON arrays), history (JSON array: what each
+ * validation gave), longest_target, epoch, step. A checkpoint is the same file with more: tensors under "optimizer."
+ * and the metadata entry "state"; it opens as a model too.
+ *
+ *   cpl_model_file *f;
+ *   CPL_TRY(cpl_model_file_open(&f, path, err), err, "cannot load the model");
+ *   … compile the kind's functions with f->config and the vocabularies' sizes …
+ *   CPL_TRY(cpl_model_file_load_parameters(f, program->engine->parameters, err), err, "cannot load the model"); */
+#ifndef CPL_MODEL_MODEL_FILE_H
+#define CPL_MODEL_MODEL_FILE_H
+
+#include "config/config.h"
+#include "graph/parameters.h"
+#include "io/io.h"
+#include "model/model.h"
+#include "text/text.h"
+
+enum { CPL_MODEL_FORMAT_VERSION = 1 };
+
+/* ---- reading ---- */
+
+typedef struct cpl_model_file {
+    cpl_tensor_file *tensors;
+    cpl_config *config;
+    cpl_vocabulary *source, *target;
+    cpl_model_sizes sizes;           /* for compiling: config and the vocabularies' sizes */
+    const cpl_model_kind *kind;
+    int64_t longest_target;          /* tokens of the longest training target, without START and END */
+    int64_t step, epoch;             /* whose weights these are: updates, and the epoch (from 1) they fell in */
+    const char *version, *type;      /* inside the file, as is history */
+    const char *history;             /* JSON array: {"epoch", "step", "loss", "accuracy", "val_loss", "val_accuracy"} */
+    size_t history_length;
+    int is_checkpoint;
+} cpl_model_file;
+
+/* Opens and checks: a right checksum, our format, a version of it that is known, sound options and vocabularies. */
+cpl_status cpl_model_file_open(cpl_model_file **f, const char *path, cpl_error *err);
+/* The same with tensors that are open already; name is for errors. Takes them over, on failure too. */
+cpl_status cpl_model_file_take(cpl_model_file **f, cpl_tensor_file *tensors, const char *name, cpl_error *err);
+void cpl_model_file_close(cpl_model_file *f); /* NULL is fine */
+
+/* Copies the weights into p, matched by full name, never by order (H01). All that is missing, left over or of another
+ * shape is told in one error with named dimensions (H02), and then nothing was copied. */
+cpl_status cpl_model_file_load_parameters(const cpl_model_file *f, const cpl_parameters *p, cpl_error *err);
+/* The same for tensors that stand under prefix + path, into block, laid out like the parameters; only parameters for
+ * which wanted() says 1 (NULL: all). */
+cpl_status cpl_model_file_load_block(const cpl_tensor_file *t, const char *prefix, const cpl_parameters *p,
+                                     int (*wanted)(const cpl_parameter_info *info), real *block, cpl_error *err);
+
+/* ---- writing ---- */
+
+/* What is written, collected once for a run; only the numbers and the history change from file to file. */
+typedef struct cpl_model_set cpl_model_set;
+
+typedef struct cpl_model_facts {
+    const cpl_config *config;
+    const cpl_vocabulary *source, *target;
+    const cpl_parameters *parameters; /* with values */
+    int64_t longest_target;
+} cpl_model_facts;
+
+/* Everything in facts must outlive the set. */
+cpl_status cpl_model_set_new(cpl_model_set **s, const cpl_model_facts *facts, cpl_error *err);
+void cpl_model_set_free(cpl_model_set *s); /* NULL is fine */
+/* For checkpoints: tensors prefix + path with the values of block (laid out like the parameters); these follow the
+ * weights in every checkpoint, and never stand in a model. */
+cpl_status cpl_model_set_add_block(cpl_model_set *s, const char *prefix, const real *block,
+                                   int (*wanted)(const cpl_parameter_info *info), cpl_error *err);
+/* The set for cpl_tensor_file_write (state NULL: a model) or cpl_rundir_save (a checkpoint: state is its JSON; epoch
+ * and step are then rundir's to add). Valid until the next call. */
+cpl_tensor_set cpl_model_set_view(cpl_model_set *s, int64_t epoch, int64_t step, const char *history,
+                                  const char *state);
+size_t cpl_model_set_bytes(const cpl_model_set *s); /* memory held */
+/* Memory that writing takes for a moment: the header as a tree and as text. */
+size_t cpl_model_set_write_bytes(const cpl_model_set *s);
+
+#endif

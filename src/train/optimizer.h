@@ -1,0 +1,29 @@
+/* optimizer.h: adam, adamw and sgd over all parameters of an engine that a gradient reaches. Parameters that none
+ * reaches are never touched, not even by weight decay (case A09). */
+#ifndef CPL_TRAIN_OPTIMIZER_H
+#define CPL_TRAIN_OPTIMIZER_H
+
+#include "config/config.h"
+#include "graph/program.h"
+
+typedef struct cpl_optimizer cpl_optimizer;
+
+/* Bytes of state that the optimizer of these options keeps for parameters of this size. */
+size_t cpl_optimizer_state_bytes(const cpl_config_training *t, const cpl_parameters *p);
+/* Allocates and touches the state. t, the engine and gradients (laid out like the parameters) must outlive it. */
+cpl_status cpl_optimizer_new(cpl_optimizer **o, const cpl_config_training *t, cpl_engine *engine,
+                             const real *gradients, cpl_error *err);
+void cpl_optimizer_free(cpl_optimizer *o); /* NULL is fine */
+
+/* Global norm of the gradient, all parameters together; sums of fixed pieces in fixed order, so that it does not
+ * depend on the threads. */
+double cpl_optimizer_norm(cpl_optimizer *o);
+/* Update number `step` (from 1) at this rate. norm: of the gradient, needed when training.clip_norm is not 0. */
+void cpl_optimizer_update(cpl_optimizer *o, int64_t step, double rate, double norm);
+
+/* State tensors for the checkpoint: i = 0 … until NULL. *name receives "m", "v" or "momentum". */
+real *cpl_optimizer_state(const cpl_optimizer *o, int i, const char **name);
+/* Which parameters it changes. */
+int cpl_optimizer_changes(const cpl_parameter_info *info);
+
+#endif

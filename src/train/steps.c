@@ -1,0 +1,108 @@
+/* steps.c: one batch of training, and a validation. */
+#include "train/trainer.h"
+
+#include <math.h>
+
+#include "base/error.h"
+
+static cpl_status feed(cpl_program *p, const cpl_batch *b, cpl_error *err)
+{
+    cpl_status status = cpl_feed_ids(p, "source", b->source, b->source_length, b->pairs, err);
+    if (status == CPL_OK)
+        status = cpl_feed_ids(p, "target_in", b->target_in, b->target_length, b->pairs, err);
+    if (status == CPL_OK)
+        status = cpl_feed_ids(p, "target_out", b->target_out, b->target_length, b->pairs, err);
+    return status;
+}
+
+/* Feeds, runs, and adds to the sums: each batch weighs as much as it has target tokens. */
+static cpl_status run_batch(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, cpl_sums *sums, cpl_step_result *r,
+                            cpl_error *err)
+{
+    cpl_program *p = t->program;
+    cpl_status status = feed(p, b, err);
+    if (status == CPL_OK)
+        status = cpl_run(p, mode, err);
+    if (status != CPL_OK)
+        return status;
+    r->tokens = cpl_scalar(p, "count");
+    r->loss = cpl_scalar(p, "loss");
+    r->accuracy = cpl_scalar(p, "accuracy");
+    sums->seen += (double)(b->source_tokens + b->target_tokens);
+    for (int i = 0; i < p->traced->symbol_count; i++)
+        if (p->traced->symbols[i].kind == CPL_DIM_TIME)
+            sums->computed += (double)p->binding.rows[i];
+    if (r->tokens > 0) {
+        sums->loss += r->loss * r->tokens;
+        sums->correct += r->accuracy * r->tokens;
+        sums->tokens += r->tokens;
+    }
+    return CPL_OK;
+}
+
+/* A batch in which no target token exists has no loss: nothing is updated and no step is counted (case C04). */
+static void warn_empty(cpl_trainer *t, const cpl_batch *b)
+{
+    char place[300];
+    const cpl_row *row = &t->data->train.items[b->pair[0]];
+    if (t->state.empty++ == 0)
+        cpl_log_warning(&t->log, "a batch of %lld pairs, the first from %s, has no target token: it changes nothing "
+                        "(further ones are not told)", (long long)b->pairs,
+                        cpl_dataset_place(t->data, row->file, row->line, place, sizeof place));
+}
+
+static void warn_nan(cpl_trainer *t, const cpl_step_result *r)
+{
+    if (t->warned_nan || isfinite(r->loss))
+        return;
+    t->warned_nan = 1;
+    cpl_log_warning(&t->log, "the loss of step %lld is not a number: a smaller learning_rate or clip_norm: 1 helps",
+                    (long long)t->state.step + 1);
+}
+
+/* The norm costs a pass over the gradients: it is made when somebody reads it. */
+static double norm_if_needed(const cpl_trainer *t, int64_t step)
+{
+    int wanted = t->training->clip_norm > 0 || step % t->training->log_every == 0;
+    return wanted ? cpl_optimizer_norm(t->optimizer) : (double)NAN;
+}
+
+cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
+{
+    cpl_run_state *s = &t->state;
+    const cpl_batch *b = cpl_batcher_next(t->train);
+    int64_t step = s->step + 1;
+    *r = (cpl_step_result){0};
+    t->program->step = (uint64_t)step; /* dropout is a function of it */
+    CPL_TRY(run_batch(t, b, CPL_TRAIN, &s->sums, r, err), err, "step %lld failed", (long long)step);
+    cpl_batcher_position(t->train, &s->pass, &s->index);
+    s->in_epoch++;
+    if (!(r->tokens > 0)) {
+        warn_empty(t, b);
+        return CPL_OK;
+    }
+    warn_nan(t, r);
+    r->rate = cpl_schedule_rate(t->training, step);
+    r->norm = norm_if_needed(t, step);
+    cpl_optimizer_update(t->optimizer, step, r->rate, r->norm);
+    s->step = step;
+    r->updated = 1;
+    return CPL_OK;
+}
+
+cpl_status cpl_trainer_validate(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_error *err)
+{
+    int64_t batches = cpl_batcher_batches(t->valid);
+    *sums = (cpl_sums){0};
+    *whole = 0;
+    CPL_TRY(cpl_batcher_seek(t->valid, 0, 0, err), err, "cannot start the validation over");
+    for (int64_t i = 0; i < batches; i++) {
+        cpl_step_result r;
+        if (cpl_trainer_stopping(t))
+            return CPL_OK;
+        CPL_TRY(run_batch(t, cpl_batcher_next(t->valid), CPL_EVALUATE, sums, &r, err), err,
+                "validation batch %lld failed", (long long)i + 1);
+    }
+    *whole = 1;
+    return CPL_OK;
+}

@@ -1,0 +1,74 @@
+/* train.h: fitting a model to a data set.
+ *
+ *   cpl_trainer *t;
+ *   CPL_TRY(cpl_trainer_new(&t, &(cpl_trainer_options){.config = config, .data = data}, err), err, "…");
+ *   … cpl_trainer_memory(t): what it will take, before it is taken …
+ *   status = cpl_trainer_run(t, &options, err);
+ *   cpl_trainer_free(t);
+ *
+ * The run's folder must exist; deciding whether it may be written to is the caller's. */
+#ifndef CPL_TRAIN_TRAIN_H
+#define CPL_TRAIN_TRAIN_H
+
+#include "base/log.h"
+#include "config/config.h"
+#include "data/data.h"
+#include "graph/program.h"
+#include "io/io.h"
+#include "model/model_file.h"
+
+typedef struct cpl_trainer cpl_trainer;
+
+typedef struct cpl_trainer_options {
+    const cpl_config *config;
+    const cpl_dataset *data;
+    const cpl_log *log;    /* of warnings while it is built; NULL: silent */
+    uint64_t bytes_before; /* cpl_memory_live_bytes() before the data were read: what is not the run's */
+} cpl_trainer_options;
+
+/* Traces and compiles the model, checks every id of the data against it (A03), makes batches. */
+cpl_status cpl_trainer_new(cpl_trainer **t, const cpl_trainer_options *options, cpl_error *err);
+void cpl_trainer_free(cpl_trainer *t); /* NULL is fine */
+
+const cpl_program *cpl_trainer_program(const cpl_trainer *t);
+int64_t cpl_trainer_trainable(const cpl_trainer *t); /* elements that an update changes */
+int64_t cpl_trainer_steps_in_epoch(const cpl_trainer *t);
+double cpl_trainer_flops(const cpl_trainer *t);      /* of a step with an average batch */
+
+/* ---- memory.c ---- */
+
+enum { CPL_MEMORY_PARTS = 12 };
+
+typedef struct cpl_memory_part {
+    const char *name;
+    uint64_t bytes;
+    int with_batch; /* 1: grows with the batch and the length of its sentences */
+} cpl_memory_part;
+
+/* What training adds to the bare program. */
+typedef struct cpl_memory_figures {
+    cpl_memory_part part[CPL_MEMORY_PARTS];
+    int count;
+    uint64_t peak; /* their sum */
+} cpl_memory_figures;
+
+const cpl_memory_figures *cpl_trainer_memory(const cpl_trainer *t);
+
+/* ---- fit.c ---- */
+
+typedef struct cpl_fit_options {
+    cpl_rundir *folder;
+    cpl_model_file *checkpoint;       /* where the run goes on; NULL: it starts. Taken over. */
+    cpl_run_position at;              /* of the checkpoint */
+    const char *const *warnings;      /* told before the log was open: written into it now */
+    int warning_count;
+    void (*progress)(void *user, const cpl_progress_event *event); /* NULL: silent */
+    cpl_message_sink message;
+    void *user;
+    const volatile int *stop;
+} cpl_fit_options;
+
+/* Trains to the end, or until *stop. CPL_STOPPED then, with the state saved. */
+cpl_status cpl_trainer_run(cpl_trainer *t, const cpl_fit_options *options, cpl_error *err);
+
+#endif

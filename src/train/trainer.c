@@ -1,0 +1,175 @@
+/* trainer.c: making a trainer: compile the model, check the data against it, make batches, know the memory. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "train/trainer.h"
+
+/* ---- sizes ---- */
+
+static cpl_status capacity_of(const cpl_trainer *t, const cpl_rows *rows, int64_t most, cpl_binding *b, cpl_error *err)
+{
+    cpl_batch_capacity c;
+    cpl_status status = cpl_rows_capacity(rows, t->training->batch_size, most, &c, err);
+    if (status != CPL_OK)
+        return status;
+    int s = cpl_program_symbol(t->program, "s"), g = cpl_program_symbol(t->program, "t");
+    memset(b, 0, sizeof *b);
+    b->batch = c.pairs;
+    b->rows[s] = c.source_tokens;
+    b->longest[s] = c.longest_source;
+    b->rows[g] = c.target_tokens;
+    b->longest[g] = c.longest_target;
+    b->pairs[s][g] = b->pairs[g][s] = c.products;
+    return CPL_OK;
+}
+
+/* Validation needs the same layout as training, without gradients. */
+static cpl_status capacities(cpl_trainer *t, cpl_error *err)
+{
+    CPL_TRY(capacity_of(t, &t->data->train, 0, &t->capacity[CPL_TRAIN], err), err, "cannot plan the training batches");
+    if (t->valid)
+        CPL_TRY(capacity_of(t, &t->data->valid, t->training->validation_steps, &t->capacity[CPL_EVALUATE], err), err,
+                "cannot plan the validation batches");
+    return CPL_OK;
+}
+
+/* ---- batches ---- */
+
+static cpl_status make_batchers(cpl_trainer *t, cpl_error *err)
+{
+    const cpl_config_training *c = t->training;
+    if (t->data->train.count == 0)
+        CPL_FAIL(err, CPL_USAGE, "there is no training pair: every line was empty or dropped");
+    cpl_batcher_options o = {.batch_size = c->batch_size, .shuffle = 1, .seed = (uint64_t)c->seed};
+    CPL_TRY(cpl_batcher_new(&t->train, &t->data->train, &o, err), err, "cannot make batches");
+    t->steps_in_epoch = c->steps_per_epoch > 0 ? c->steps_per_epoch : cpl_batcher_batches(t->train);
+    if (t->data->valid.count == 0) {
+        cpl_log_warning(&t->log, "there are no validation pairs: the model of the last epoch is kept");
+        return CPL_OK;
+    }
+    o = (cpl_batcher_options){.batch_size = c->batch_size, .most_batches = c->validation_steps, .no_thread = 1};
+    CPL_TRY(cpl_batcher_new(&t->valid, &t->data->valid, &o, err), err, "cannot make validation batches");
+    int64_t all = cpl_batcher_batches(t->valid);
+    if (c->validation_steps > all)
+        cpl_log_info(&t->log, "training.validation_steps is %lld but the validation pairs make %lld batches: all are "
+                     "used every time", (long long)c->validation_steps, (long long)all);
+    return CPL_OK;
+}
+
+/* ---- compiling ---- */
+
+static cpl_status compile(cpl_trainer *t, cpl_error *err)
+{
+    t->kind = cpl_model_kind_of(t->config);
+    t->sizes = (cpl_model_sizes){.config = t->config,
+                                 .source_vocabulary = cpl_vocabulary_size(t->data->source),
+                                 .target_vocabulary = cpl_vocabulary_size(t->data->target)};
+    CPL_TRY(cpl_dataset_check_ids(t->data, t->sizes.source_vocabulary, t->sizes.target_vocabulary, err), err,
+            "cannot train on these data");
+    cpl_compile_options o = {.name = t->kind->name, .seed = (uint64_t)t->training->seed,
+                             .threads = (int)t->training->threads, .message = (cpl_message_sink)t->log.sink,
+                             .user = t->log.user};
+    CPL_TRY(cpl_compile(&t->program, t->kind->loss, &t->sizes, &o, err), err, "cannot build the model");
+    return CPL_OK;
+}
+
+static cpl_status make_set(cpl_trainer *t, cpl_error *err)
+{
+    cpl_model_facts facts = {.config = t->config, .source = t->data->source, .target = t->data->target,
+                             .parameters = t->program->engine->parameters,
+                             .longest_target = t->data->report.target.longest};
+    CPL_TRY(cpl_model_set_new(&t->set, &facts, err), err, "cannot prepare the model's file");
+    return CPL_OK;
+}
+
+cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options, cpl_error *err)
+{
+    cpl_trainer *t = cpl_alloc(1, sizeof *t);
+    *out = NULL;
+    if (!t)
+        CPL_FAIL(err, CPL_FAILED, "no memory for training");
+    t->config = options->config;
+    t->training = &options->config->training;
+    t->data = options->data;
+    t->model_step = -1;
+    if (options->log)
+        t->log = *options->log;
+    cpl_status status = make_batchers(t, err);
+    if (status == CPL_OK)
+        status = compile(t, err);
+    if (status == CPL_OK)
+        status = capacities(t, err);
+    if (status == CPL_OK)
+        status = make_set(t, err);
+    if (status == CPL_OK)
+        status = cpl_trainer_prepare_examples(t, err);
+    if (status == CPL_OK)
+        status = cpl_trainer_count_memory(t, options->bytes_before, err);
+    if (status != CPL_OK) {
+        cpl_trainer_free(t);
+        return status;
+    }
+    *out = t;
+    return CPL_OK;
+}
+
+void cpl_trainer_free(cpl_trainer *t)
+{
+    if (!t)
+        return;
+    cpl_trainer_free_examples(t);
+    cpl_optimizer_free(t->optimizer);
+    cpl_model_set_free(t->set);
+    cpl_program_free(t->program);
+    cpl_batcher_free(t->train);
+    cpl_batcher_free(t->valid);
+    cpl_run_state_free(&t->state);
+    cpl_run_log_close(t->run_log);
+    cpl_model_file_close(t->checkpoint);
+    cpl_release(t);
+}
+
+/* ---- asking ---- */
+
+const cpl_program *cpl_trainer_program(const cpl_trainer *t)
+{
+    return t->program;
+}
+
+int64_t cpl_trainer_steps_in_epoch(const cpl_trainer *t)
+{
+    return t->steps_in_epoch;
+}
+
+int64_t cpl_trainer_trainable(const cpl_trainer *t)
+{
+    const cpl_parameters *p = t->program->engine->parameters;
+    int64_t n = 0;
+    for (size_t i = 0; i < cpl_parameters_count(p); i++)
+        n += cpl_optimizer_changes(cpl_parameters_at(p, i)) ? cpl_parameters_at(p, i)->elements : 0;
+    return n;
+}
+
+const cpl_memory_figures *cpl_trainer_memory(const cpl_trainer *t)
+{
+    return &t->memory;
+}
+
+/* Of a batch that holds its share of all tokens. */
+double cpl_trainer_flops(const cpl_trainer *t)
+{
+    const cpl_rows *rows = &t->data->train;
+    double source = 0, target = 0, products = 0;
+    for (int64_t i = 0; i < rows->count; i++) {
+        double s = rows->items[i].source, g = rows->items[i].target - 1;
+        source += s, target += g, products += s * g;
+    }
+    cpl_binding b = t->capacity[CPL_TRAIN];
+    double share = (double)b.batch / (double)rows->count;
+    int s = cpl_program_symbol(t->program, "s"), g = cpl_program_symbol(t->program, "t");
+    b.rows[s] = (int64_t)(source * share + 0.5);
+    b.rows[g] = (int64_t)(target * share + 0.5);
+    b.pairs[s][g] = b.pairs[g][s] = (int64_t)(products * share + 0.5);
+    return cpl_program_flops(t->program, CPL_TRAIN, &b);
+}

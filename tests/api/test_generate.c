@@ -1,0 +1,297 @@
+/* Lines in, lines out: their number, their order, and that no answer waits. */
+#include "api/api_test.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sys/wait.h>
+
+static char messages[4][200];
+static int message_count;
+
+static void keep(void *user, int level, const char *text)
+{
+    (void)user;
+    (void)level;
+    if (message_count < 4)
+        snprintf(messages[message_count++], sizeof messages[0], "%s", text);
+}
+
+/* Runs text through cpl_generate_lines by way of files. Returns the status; out is the whole output. */
+static cpl_status run(const place *p, cpl_model *m, const char *text, const cpl_generate_options *o, char *out,
+                      cpl_error *err)
+{
+    char path[300], result[300];
+    place_write(p, "in.txt", text);
+    FILE *in = fopen(place_file(p, "in.txt", path), "r"), *to = fopen(place_file(p, "out.txt", result), "w+");
+    message_count = 0;
+    cpl_status status = cpl_generate_lines(m, in, to, o, keep, NULL, err);
+    rewind(to);
+    out[fread(out, 1, 8191, to)] = '\0';
+    fclose(in);
+    fclose(to);
+    return status;
+}
+
+static int lines_in(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+static void case_H07_an_untrained_model_saves_loads_and_translates(void **state)
+{
+    (void)state;
+    place p;
+    place_make(&p);
+    model_write(&p, NULL, NULL, 0);
+    cpl_model *m = model_open(&p);
+    cpl_error err = CPL_ERROR_INIT;
+    char *output;
+    must(cpl_generate(&output, m, "a b c", NULL, &err), &err);
+    assert_non_null(output);
+    cpl_free(output);
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+static void one_line_for_each_line(void **state)
+{
+    (void)state;
+    place p;
+    char out[8192], again[8192], expected[8192] = "";
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *m = model_open(&p);
+    static const char *const lines[] = {"a b c", "", "z y x w v u", " \t ", "q", "a b c d e f g h i j k l m n o p"};
+    char text[400] = "";
+    for (int i = 0; i < 6; i++) {
+        char *one;
+        must(cpl_generate(&one, m, lines[i], NULL, &err), &err);
+        snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%s\n", one);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", lines[i], i < 5 ? "\n" : "");
+        cpl_free(one);
+    }
+    must(run(&p, m, text, NULL, out, &err), &err);
+    assert_string_equal(out, expected);
+    assert_int_equal(lines_in(out), 6);
+    for (int64_t size = 1; size <= 4; size++) {
+        must(run(&p, m, text, &(cpl_generate_options){.batch_size = size}, again, &err), &err);
+        assert_string_equal(again, out);
+    }
+    must(run(&p, m, "", NULL, out, &err), &err);
+    assert_string_equal(out, "");
+    must(run(&p, m, "\n\n", NULL, out, &err), &err);
+    assert_string_equal(out, "\n\n");
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+static void samples_follow_the_seed(void **state)
+{
+    (void)state;
+    place p;
+    char a[8192], b[8192], c[8192];
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *m = model_open(&p);
+    cpl_generate_options o = {.temperature = 1, .seed = 4, .batch_size = 1};
+    must(run(&p, m, "a b\na b\na b\n", &o, a, &err), &err);
+    o.batch_size = 3;
+    must(run(&p, m, "a b\na b\na b\n", &o, b, &err), &err);
+    o.seed = 5;
+    must(run(&p, m, "a b\na b\na b\n", &o, c, &err), &err);
+    assert_string_equal(a, b);
+    assert_string_not_equal(a, c);
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+/* Default limit: the larger of 2 · source tokens + 20 and the longest training target (9 here). */
+static void case_F01_cut_outputs_are_counted(void **state)
+{
+    (void)state;
+    place p;
+    char out[8192];
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, endless, NULL, 0);
+    cpl_model *m = model_open(&p);
+    must(run(&p, m, "b c\n\n", &(cpl_generate_options){.max_length = 5}, out, &err), &err);
+    assert_string_equal(out, "a a a a a\n\n");
+    assert_int_equal(message_count, 1);
+    assert_string_equal(messages[0], "1 of 1 outputs were cut at their maximum length");
+    must(run(&p, m, "b c\n", NULL, out, &err), &err);
+    assert_int_equal(strlen(out), 2 * (2 * 2 + 20));
+    must(run(&p, m, "b c\n\n", &(cpl_generate_options){.max_length = 3, .json = 1}, out, &err), &err);
+    char *second = strchr(out, '\n') + 1;
+    double score = 0, each = 10 - log(exp(10) + 29); /* 30 tokens, one of them 10 above the rest */
+    assert_int_equal(sscanf(out, "{\"text\": \"a a a\", \"score\": %lf, \"finished\": false}", &score), 1);
+    assert_true(fabs(score - 3 * each) < 1e-6);
+    assert_string_equal(second, "{\"text\": \"\", \"score\": 0.0, \"finished\": true}\n");
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+static void bytes_that_are_no_text_are_replaced_and_told(void **state)
+{
+    (void)state;
+    place p;
+    char out[8192];
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *m = model_open(&p);
+    must(run(&p, m, "a b\na \xff b\r\nc\n", NULL, out, &err), &err);
+    assert_int_equal(lines_in(out), 3);
+    assert_int_equal(message_count, 1);
+    assert_non_null(strstr(messages[0], "line 2"));
+    char *output;
+    assert_int_equal(cpl_generate(&output, m, "a \xff", NULL, &err), CPL_USAGE);
+    assert_null(output);
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+static void case_F06_options_out_of_range_are_named(void **state)
+{
+    (void)state;
+    place p;
+    char out[8192], *output;
+    static const struct { cpl_generate_options o; const char *text; } wrong[] = {
+        {{.temperature = -1}, "temperature is -1"},
+        {{.max_length = -2}, "max-length is -2"},
+        {{.batch_size = -3}, "batch-size is -3"}};
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *m = model_open(&p);
+    for (int i = 0; i < 3; i++) {
+        cpl_error err = CPL_ERROR_INIT;
+        assert_int_equal(cpl_generate(&output, m, "a", &wrong[i].o, &err), CPL_USAGE);
+        assert_non_null(strstr(err.line[0], wrong[i].text));
+        assert_int_equal(run(&p, m, "a\n", &wrong[i].o, out, &err), CPL_USAGE);
+    }
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+static void broken(cpl_parameters *p)
+{
+    int64_t n;
+    values_of(p, "decoder.output.bias", &n)[7] = NAN;
+}
+
+static void case_F07_nan_is_an_error_with_its_place(void **state)
+{
+    (void)state;
+    place p;
+    char out[8192];
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, broken, NULL, 0);
+    cpl_model *m = model_open(&p);
+    assert_int_equal(run(&p, m, "\na b\n", &(cpl_generate_options){.json = 1}, out, &err), CPL_FAILED);
+    assert_non_null(strstr(err.line[0], "step 1"));
+    assert_non_null(strstr(err.line[0], "'decoder.output.bias'"));
+    assert_non_null(strstr(err.line[1], "line 2"));
+    assert_int_equal(lines_in(out), 2);
+    assert_non_null(strstr(out, "\"score\": null"));
+    assert_non_null(strstr(out, "\"reason\": "));
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+/* 10,000 times the same line of 20 words: no byte more is held, and the text never changes. */
+static void case_J03_ten_thousand_calls(void **state)
+{
+    (void)state;
+    place p;
+    cpl_error err = CPL_ERROR_INIT;
+    char *first, *again;
+    uint64_t bytes = 0;
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *m = model_open(&p);
+    static const char line[] = "a b c d e f g h i j k l m n o p q r s t";
+    must(cpl_generate(&first, m, line, NULL, &err), &err);
+    for (int i = 0; i < 10000; i++) {
+        must(cpl_generate(&again, m, line, NULL, &err), &err);
+        assert_string_equal(again, first);
+        cpl_free(again);
+        if (i == 10)
+            bytes = cpl_memory_live_bytes();
+    }
+    assert_int_equal(cpl_memory_live_bytes(), bytes);
+    cpl_free(first);
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+/* A program that sends a line and waits for its answer before the next: every answer must come at once. */
+static void an_answer_comes_before_the_next_line(void **state)
+{
+    (void)state;
+    place p;
+    int to[2], from[2], code;
+    static const char *const lines[] = {"a b c\n", "\n", "d e f g\n", "z\n"};
+    char line[4096], expected[8192];
+    cpl_error error = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *alone = model_open(&p);
+    must(run(&p, alone, "a b c\n\nd e f g\nz\n", NULL, expected, &error), &error);
+    cpl_model_close(alone);
+    assert_int_equal(pipe(to), 0);
+    assert_int_equal(pipe(from), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        cpl_model *m;
+        cpl_error err = CPL_ERROR_INIT;
+        close(to[1]);
+        close(from[0]);
+        alarm(60); /* a test that hangs must end */
+        int failed = cpl_model_open(&m, p.model, 1, &err) != CPL_OK ||
+                     cpl_generate_lines(m, fdopen(to[0], "r"), fdopen(from[1], "w"), NULL, NULL, NULL, &err) != CPL_OK;
+        if (failed)
+            cpl_error_print(&err, stderr);
+        _exit(failed);
+    }
+    close(to[0]);
+    close(from[1]);
+    FILE *answers = fdopen(from[0], "r");
+    const char *next = expected;
+    alarm(60);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(write(to[1], lines[i], strlen(lines[i])), strlen(lines[i]));
+        assert_non_null(fgets(line, sizeof line, answers)); /* waits for ever if the answer is held back */
+        assert_int_equal(strncmp(next, line, strlen(line)), 0);
+        next += strlen(line);
+    }
+    close(to[1]);
+    assert_null(fgets(line, sizeof line, answers));
+    alarm(0);
+    fclose(answers);
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
+    place_remove(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(case_H07_an_untrained_model_saves_loads_and_translates),
+        cmocka_unit_test(one_line_for_each_line),
+        cmocka_unit_test(samples_follow_the_seed),
+        cmocka_unit_test(case_F01_cut_outputs_are_counted),
+        cmocka_unit_test(bytes_that_are_no_text_are_replaced_and_told),
+        cmocka_unit_test(case_F06_options_out_of_range_are_named),
+        cmocka_unit_test(case_F07_nan_is_an_error_with_its_place),
+        cmocka_unit_test(case_J03_ten_thousand_calls),
+        cmocka_unit_test(an_answer_comes_before_the_next_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

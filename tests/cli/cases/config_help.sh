@@ -1,0 +1,3 @@
+# Every key with its default.
+couplet help config
+echo "exit $?"
