@@ -38,6 +38,7 @@ int cpl_cli_evaluate(const cpl_cli_command *self, int argc, char **argv)
         .outputs = flags.outputs,
         .metrics = flags.metric,
         .tokenize = flags.tokenize,
+        .group = flags.group,
         .raw = flags.raw,
         .json = flags.json,
         .generate = {.temperature = flags.temperature,

@@ -73,6 +73,7 @@ int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv)
         .batch_size = flags.batch_size,
         .tokens = flags.tokens,
         .json = flags.json,
+        .attention_folder = flags.attention,
     };
     cpl_status status = cpl_model_open(&model, positional.items[0], (int)flags.threads, &err);
     code = status == CPL_OK ? write_lines(model, in, flags.o, &options) : cpl_cli_finish(status, &err);

@@ -164,16 +164,25 @@ typedef struct cpl_bidirectional_result {
 CPL_API cpl_bidirectional_result cpl_bidirectional(cpl_graph *g, const char *name, cpl_node *x,
                                                    const cpl_bidirectional_options *o);
 
+/* What is compared with what. The last three mix the memory itself: no value or output projection, one head. */
+typedef enum cpl_score {
+    CPL_SCORE_MULTIHEAD, /* projected query · projected key / √(width of a head) */
+    CPL_SCORE_ADDITIVE,  /* cpl_additive_attention with units = key_units */
+    CPL_SCORE_DOT,       /* query · memory, of one width; no parameters */
+    CPL_SCORE_GENERAL    /* query · query.kernel · memory */
+} cpl_score;
+
 typedef struct cpl_attention_options {
     int64_t heads;     /* default 1 */
     int64_t key_units; /* width of all heads together; default: the query's width */
+    cpl_score score;
 } cpl_attention_options;
 typedef struct cpl_attention_memory {
-    cpl_node *keys, *values; /* [batch s key_units] */
+    cpl_node *keys, *values; /* [batch s key_units]; values (dot and general: both) may be the memory [batch s units] */
 } cpl_attention_memory;
 typedef struct cpl_attention_result {
-    cpl_node *y;       /* [batch t units], units as the query's */
-    cpl_node *weights; /* [heads batch t s]: softmax over the positions that exist */
+    cpl_node *y;       /* [batch t units]: multi-head: as wide as the query; else as the memory */
+    cpl_node *weights; /* [heads batch t s], additive [batch t s]: softmax over the positions that exist */
 } cpl_attention_result;
 /* Multi-head cross-attention with projections and biases (Vaswani et al. 2017; Keras's MultiHeadAttention). The
  * memory is projected once; queries may come step by step. */
@@ -184,6 +193,21 @@ CPL_API cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name,
 /* Both at once. */
 CPL_API cpl_attention_result cpl_attention(cpl_graph *g, const char *name, cpl_node *query, cpl_node *memory,
                                            const cpl_attention_options *o);
+
+typedef struct cpl_additive_attention_options {
+    int64_t units; /* in which query and memory are compared; default: the query's width */
+} cpl_additive_attention_options;
+/* Additive attention (Bahdanau et al. 2015): softmax over s of score · tanh(query·W + bias + memory·W' + bias'), with
+ * parameters query, key and score (kernel [units 1], bias [1]). query [batch t in], memory [batch s in'] → y
+ * [batch t in'], weights [batch t s]. The memory is projected once; queries may come step by step. */
+CPL_API cpl_attention_memory cpl_additive_attention_project(cpl_graph *g, const char *name, cpl_node *memory,
+                                                            const cpl_additive_attention_options *o,
+                                                            int64_t query_units);
+CPL_API cpl_attention_result cpl_additive_attention_query(cpl_graph *g, const char *name, cpl_node *query,
+                                                          cpl_attention_memory memory);
+/* Both at once. */
+CPL_API cpl_attention_result cpl_additive_attention(cpl_graph *g, const char *name, cpl_node *query, cpl_node *memory,
+                                                    const cpl_additive_attention_options *o);
 
 /* Over the last dimension, biased variance; epsilon 0: 1e-3. */
 CPL_API cpl_node *cpl_layer_norm(cpl_graph *g, const char *name, cpl_node *x, double epsilon);
@@ -208,10 +232,60 @@ typedef struct cpl_loss_result {
  * denominator. */
 CPL_API cpl_loss_result cpl_masked_cross_entropy(cpl_graph *g, cpl_node *logits, cpl_node *targets);
 
+/* ---- loops ----
+ *
+ * A body is traced once and stands for every step of a time word. What it makes from the loop's inputs keeps the time
+ * word: it is one step of it. Only what a carried state depends on runs step by step; the rest of the body runs once,
+ * for all steps together: an encoder called inside costs one run. Everything is differentiable. */
+typedef struct cpl_loop cpl_loop;
+typedef void (*cpl_loop_body)(cpl_graph *g, cpl_loop *loop, const void *user);
+
+enum { CPL_LOOP_VALUES = 8 };
+typedef struct cpl_loop_value {
+    const char *name;
+    cpl_node *x;   /* input: [batch time …]; state: its first value [batch units], NULL: zero */
+    int64_t units; /* of a state without a first value */
+} cpl_loop_value;
+
+typedef struct cpl_scan_options {
+    const char *name;                       /* for errors and paths */
+    const char *time;                       /* "t": the steps */
+    cpl_loop_value inputs[CPL_LOOP_VALUES]; /* up to the first without a name */
+    cpl_loop_value states[CPL_LOOP_VALUES];
+} cpl_scan_options;
+
+/* Traces body once. options must live until the last use of the loop. */
+CPL_API cpl_loop *cpl_scan(cpl_graph *g, const cpl_scan_options *options, cpl_loop_body body, const void *user);
+/* Inside the body: this step of an input, the state before this step, its value after it, a result of this step. */
+CPL_API cpl_node *cpl_loop_slice(cpl_loop *loop, const char *input);
+CPL_API cpl_node *cpl_loop_state(cpl_loop *loop, const char *state);
+CPL_API void cpl_loop_next(cpl_loop *loop, const char *state, cpl_node *x);
+CPL_API void cpl_loop_emit(cpl_loop *loop, const char *name, cpl_node *x);
+/* After it: all steps of what was emitted [batch time …]; the state after each sentence's last step [batch units]. */
+CPL_API cpl_node *cpl_loop_output(cpl_loop *loop, const char *name);
+CPL_API cpl_node *cpl_loop_final(cpl_loop *loop, const char *state);
+
+/* Cells for bodies: x [batch time in] and the states before → after. LSTM parameters
+ * are those of cpl_rnn; the GRU (reset after) has bias and recurrent_bias in place of the two rows. */
+CPL_API void cpl_lstm_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, cpl_node **c, int64_t units);
+CPL_API void cpl_gru_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, int64_t units);
+
 /* The borders to rectangles. pack: [batch padded …] → [batch TIME …], the positions that exist (cpl_feed_mask or
  * lengths of `time`). unpack: back, with zeros where nothing exists or, with repeat, the output of the step before. */
 CPL_API cpl_node *cpl_pack(cpl_graph *g, cpl_node *x, const char *time);
 CPL_API cpl_node *cpl_unpack(cpl_graph *g, cpl_node *x, int repeat);
+
+/* Layers remember the place in your program that made them, for errors. */
+CPL_API void cpl_at(cpl_graph *g, const char *file, int line);
+#ifndef CPL_BUILDING
+#define cpl_embedding(g, ...) (cpl_at((g), __FILE__, __LINE__), cpl_embedding((g), __VA_ARGS__))
+#define cpl_dense(g, ...) (cpl_at((g), __FILE__, __LINE__), cpl_dense((g), __VA_ARGS__))
+#define cpl_rnn(g, ...) (cpl_at((g), __FILE__, __LINE__), cpl_rnn((g), __VA_ARGS__))
+#define cpl_bidirectional(g, ...) (cpl_at((g), __FILE__, __LINE__), cpl_bidirectional((g), __VA_ARGS__))
+#define cpl_attention(g, ...) (cpl_at((g), __FILE__, __LINE__), cpl_attention((g), __VA_ARGS__))
+#define cpl_additive_attention(g, ...) (cpl_at((g), __FILE__, __LINE__), cpl_additive_attention((g), __VA_ARGS__))
+#define cpl_layer_norm(g, ...) (cpl_at((g), __FILE__, __LINE__), cpl_layer_norm((g), __VA_ARGS__))
+#endif
 
 /* ---- compiling and running --------------------------------------------------------------------
  *
@@ -279,7 +353,8 @@ CPL_API double cpl_scalar(const cpl_program *p, const char *output); /* NaN when
  * epsilon 1e-7). A run in which no target was counted changes nothing. */
 CPL_API cpl_status cpl_adam(cpl_program *p, double learning_rate, cpl_error *err);
 
-/* Parameters: number, path, shape, values (writable; valid as long as the program) and the last run's gradients. */
+/* Parameters: number, path, shape, values (writable; valid until a later
+ * cpl_compile with `share` adds parameters) and the last run's gradients. */
 CPL_API size_t cpl_parameter_count(const cpl_program *p);
 CPL_API const char *cpl_parameter_path(const cpl_program *p, size_t i);
 CPL_API int cpl_parameter_shape(const cpl_program *p, size_t i, int64_t shape[3]); /* rank */
@@ -334,10 +409,13 @@ typedef struct cpl_generate_options {
     int64_t max_length;   /* tokens without END; 0: larger of 2 · source tokens + 20 and the longest training target */
     int64_t batch_size;   /* lines at a time; 0: 64 */
     int tokens;           /* 1: tokens joined by spaces instead of text */
-    int json;             /* 1: one JSON object a line: text, score, finished */
+    int json;             /* 1: one JSON object a line: text, score, finished; with attention_folder also attention */
+    const char *attention_folder; /* NULL: none. Made when missing; gets a picture of what each output token looked at
+                                   * for each line that is not blank, named by its number: 000001.svg … */
 } cpl_generate_options;
 
-/* One line of text → one line. The caller frees *output with cpl_free. options NULL: defaults. */
+/* One line of text → one line; its picture is 000001.svg. The caller frees *output with cpl_free. options NULL:
+ * defaults. */
 CPL_API cpl_status cpl_generate(char **output, cpl_model *model, const char *line, const cpl_generate_options *options,
                                 cpl_error *err);
 /* One line out for each line in, in order, as soon as it is known; blank lines stay blank. */
@@ -347,8 +425,9 @@ CPL_API cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, con
 typedef struct cpl_evaluate_options {
     const char *pairs;    /* TSV */
     const char *outputs;  /* a file of outputs instead of a model's; then model is NULL */
-    const char *metrics;  /* "bleu,exact"; NULL: bleu, exact, accuracy, loss (bleu and exact for outputs) */
-    const char *tokenize; /* for BLEU: 13a (default), none, char */
+    const char *metrics;  /* "bleu,exact,rouge"; NULL: bleu, exact, accuracy, loss (bleu and exact for outputs) */
+    const char *tokenize; /* for BLEU, repetition and copying: 13a (default), none, char */
+    const char *group;    /* "source": pairs with the same source are one item with several references; NULL: not */
     int raw;              /* 1: compare with the file as it is */
     int json;
     cpl_generate_options generate;

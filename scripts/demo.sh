@@ -19,13 +19,15 @@ $couplet train examples/demo.yaml -o build/demo --overwrite
 step "$couplet evaluate $model data/sample/test.tsv"
 $couplet evaluate "$model" data/sample/test.tsv
 
-step "printf 'Tengo hambre.\\n¿Dónde está mi perro?\\n' | $couplet generate $model"
-printf 'Tengo hambre.\n¿Dónde está mi perro?\n' | $couplet generate "$model"
+pictures=build/demo/attention
+step "printf 'Tengo hambre.\\n¿Dónde está mi perro?\\n' | $couplet generate $model --attention $pictures"
+printf 'Tengo hambre.\n¿Dónde está mi perro?\n' | $couplet generate "$model" --attention "$pictures"
+echo "what each word of the first translation looked at: $pictures/000001.svg"
 
 step "what to try next"
 cat <<END
-  echo 'No sé qué hacer.' | $couplet generate $model --beam 5 --nbest 3
-  $couplet evaluate $model data/sample/test.tsv --beam 5 --metric bleu,chrf
+  echo 'No sé qué hacer.' | $couplet generate $model --temperature 0.5 --json
+  $couplet evaluate $model data/sample/test.tsv --metric bleu,exact --json
   $couplet train examples/demo.yaml -o build/mine --set data.train=\$PWD/YOURS.tsv --set data.valid=5%
 The last one learns from your own file: one pair a line, source<TAB>target.
 END

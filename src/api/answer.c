@@ -92,7 +92,8 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     for (int64_t r = 0; r < rows; ids += m->length[r++])
         m->row[r] = ids;
     cpl_decode_batch batch = {.count = rows, .source = m->row, .length = m->length, .most = m->most,
-                              .number = m->number, .temperature = o->temperature, .seed = o->seed};
+                              .number = m->number, .temperature = o->temperature, .seed = o->seed,
+                              .attention = o->attention_folder != NULL};
     if (o->temperature > 0) /* the most probable token is never changed: greedy is what the reference is */
         batch.forbidden = 1u << CPL_ID_PADDING | 1u << CPL_ID_START;
     const cpl_decoded *decoded = NULL;

@@ -1,72 +1,126 @@
-/* figures.c: counting what evaluate shows. */
+/* figures.c: counting what evaluate shows of a model. */
 #include "api/evaluate.h"
 #include "base/error.h"
+#include "base/memory.h"
 
-static cpl_config_source one_file(const char *path)
+cpl_status cpl_figures_add(cpl_figures *f, cpl_metric_text output, cpl_metric_text source,
+                           const cpl_metric_text *references, size_t n, cpl_error *err)
 {
-    return (cpl_config_source){.pairs = path, .written_pairs = path};
+    f->items++;
+    cpl_status status = cpl_metric_add(f->metric, output, references, n, err);
+    if (status == CPL_OK && f->wanted & CPL_FIGURES_OF_ROUGE)
+        status = cpl_rouge_add(f->rouge, output, references, n, err);
+    if (status == CPL_OK && f->wanted & CPL_FIGURES_OF_REPETITION)
+        status = cpl_repetition_add(&f->repetition, f->split, output, source, err);
+    return status;
 }
 
 /* ---- outputs of a model ---- */
 
-/* A reference goes the way of an output: the target's text rules, then joined as outputs are. */
-static cpl_status reference_of(cpl_model *m, const cpl_slice *text, int raw, cpl_str *to, cpl_error *err)
+typedef struct scratch {
+    const cpl_pair *pairs;
+    int raw; /* sources and references as they are in the file */
+    cpl_items items;
+    cpl_str output, text;        /* text: the source, then the references */
+    size_t *ends;                /* of each of them: [items.most + 1] */
+    cpl_metric_text *references; /* [items.most] */
+} scratch;
+
+static void scratch_free(scratch *s)
+{
+    cpl_items_free(&s->items);
+    cpl_str_free(&s->output);
+    cpl_str_free(&s->text);
+    cpl_release(s->ends);
+    cpl_release(s->references);
+}
+
+/* A source or a reference goes the way of an output: its side's text rules, then joined as outputs are. */
+static cpl_status write_side(cpl_model *m, int target, const cpl_slice *text, int raw, cpl_str *to, cpl_error *err)
 {
     size_t count;
-    cpl_str_clear(to);
-    cpl_str_add(to, "");
+    cpl_codec *codec = target ? m->target : m->source;
+    const cpl_config *config = m->file->config;
     if (raw) {
         cpl_str_add_bytes(to, text->text, text->length);
         return CPL_OK;
     }
-    CPL_TRY(cpl_codec_encode(m->target, text->text, text->length, &m->line_ids, &m->line_ids_capacity, &count, NULL,
-                             err), err, "cannot read a reference");
-    const cpl_token *tokens = cpl_codec_tokens(m->target, &count);
-    cpl_join((cpl_tokens)m->file->config->text.target.tokens, tokens, count, to);
+    CPL_TRY(cpl_codec_encode(codec, text->text, text->length, &m->line_ids, &m->line_ids_capacity, &count, NULL, err),
+            err, "cannot read a %s", target ? "reference" : "source");
+    const cpl_token *tokens = cpl_codec_tokens(codec, &count);
+    cpl_join((cpl_tokens)(target ? config->text.target.tokens : config->text.source.tokens), tokens, count, to);
     return CPL_OK;
 }
 
-typedef struct scratch {
-    int raw; /* references as they are in the file */
-    cpl_str output, reference;
-} scratch;
-
-static cpl_status score_output(cpl_figures *f, cpl_model *m, const cpl_answer *answer, const cpl_pair *pair,
-                               scratch *s, cpl_error *err)
+/* Item i with the answer to its source. */
+static cpl_status score_output(cpl_figures *f, cpl_model *m, const cpl_answer *answer, scratch *s, int64_t i,
+                               cpl_error *err)
 {
+    const int64_t *order = s->items.order + s->items.starts[i];
+    size_t n = (size_t)(s->items.starts[i + 1] - s->items.starts[i]);
     cpl_str_clear(&s->output);
+    cpl_str_clear(&s->text);
     cpl_str_add(&s->output, "");
+    cpl_str_add(&s->text, "");
     cpl_model_write(m, answer, 0, &s->output);
-    cpl_status status = reference_of(m, &pair->target, s->raw, &s->reference, err);
+    cpl_status status = write_side(m, 0, &s->pairs[order[0]].source, s->raw, &s->text, err);
+    s->ends[0] = s->text.length;
+    for (size_t k = 0; k < n && status == CPL_OK; k++) {
+        status = write_side(m, 1, &s->pairs[order[k]].target, s->raw, &s->text, err);
+        s->ends[k + 1] = s->text.length;
+    }
     if (status != CPL_OK)
         return status;
-    if (s->output.failed || s->reference.failed)
+    if (s->output.failed || s->text.failed)
         CPL_FAIL(err, CPL_FAILED, "out of memory");
+    for (size_t k = 0; k < n; k++)
+        s->references[k] = (cpl_metric_text){s->text.data + s->ends[k], s->ends[k + 1] - s->ends[k]};
     f->cut += !answer->output.finished;
-    cpl_metric_text reference = {s->reference.data, s->reference.length};
-    return cpl_metric_add(f->metric, (cpl_metric_text){s->output.data, s->output.length}, &reference, 1, err);
+    return cpl_figures_add(f, (cpl_metric_text){s->output.data, s->output.length},
+                           (cpl_metric_text){s->text.data, s->ends[0]}, s->references, n, err);
 }
 
-static cpl_status score_outputs(cpl_figures *f, cpl_model *m, const cpl_dataset *d, const cpl_evaluate_options *o,
-                                scratch *s, cpl_error *err)
+/* One output for each item, from the source of its first pair. */
+static cpl_status score_outputs(cpl_figures *f, cpl_model *m, const cpl_evaluate_options *o, scratch *s,
+                                cpl_error *err)
 {
     cpl_line lines[CPL_GENERATE_BATCH];
+    const cpl_items *items = &s->items;
     int64_t size = o->generate.batch_size > 0 && o->generate.batch_size < CPL_GENERATE_BATCH ? o->generate.batch_size
                                                                                              : CPL_GENERATE_BATCH;
-    for (int64_t at = 0; at < d->text_count; at += size) {
-        size_t count = (size_t)(d->text_count - at < size ? d->text_count - at : size);
+    for (int64_t at = 0; at < items->count; at += size) {
+        size_t count = (size_t)(items->count - at < size ? items->count - at : size);
         for (size_t i = 0; i < count; i++) {
-            const cpl_slice *source = &d->texts[at + (int64_t)i].source;
-            lines[i] = (cpl_line){.text = source->text, .length = source->length, .number = at + (int64_t)i + 1};
+            int64_t pair = items->order[items->starts[at + (int64_t)i]];
+            const cpl_slice *source = &s->pairs[pair].source;
+            lines[i] = (cpl_line){.text = source->text, .length = source->length, .number = pair + 1};
         }
         const cpl_answer *answers;
         CPL_TRY(cpl_model_answer(m, lines, count, &o->generate, &answers, err), err, "pairs %lld to %lld",
-                (long long)(at + 1), (long long)(at + (int64_t)count));
+                (long long)lines[0].number, (long long)lines[count - 1].number);
         for (size_t i = 0; i < count; i++)
-            CPL_TRY(score_output(f, m, &answers[i], &d->texts[at + (int64_t)i], s, err), err,
-                    "cannot score pair %lld", (long long)(at + (int64_t)i + 1));
+            CPL_TRY(score_output(f, m, &answers[i], s, at + (int64_t)i, err), err,
+                    "cannot score pair %lld", (long long)lines[i].number);
     }
     return CPL_OK;
+}
+
+static cpl_status score_texts(cpl_figures *f, cpl_model *m, const cpl_dataset *d, const cpl_evaluate_options *o,
+                              cpl_error *err)
+{
+    scratch s = {.pairs = d->texts, .raw = o->raw};
+    cpl_status status = cpl_items_make(&s.items, d->texts, d->text_count, o->group != NULL, err);
+    if (status == CPL_OK) {
+        size_t most = (size_t)s.items.most;
+        s.references = cpl_alloc(most, sizeof *s.references);
+        s.ends = cpl_alloc(most + 1, sizeof *s.ends);
+        if (!s.references || !s.ends)
+            status = cpl_error_set(err, CPL_FAILED, "out of memory for %zu references", most);
+    }
+    if (status == CPL_OK)
+        status = score_outputs(f, m, o, &s, err);
+    scratch_free(&s);
+    return status;
 }
 
 /* ---- probabilities of the references ---- */
@@ -131,10 +185,7 @@ static cpl_status count_all(cpl_figures *f, cpl_model *m, const cpl_dataset *d, 
         CPL_FAIL(err, CPL_USAGE, "'%s' holds no pairs", o->pairs);
     f->pairs = d->valid.count;
     if (f->wanted & CPL_FIGURES_OF_TEXT) {
-        scratch s = {.raw = o->raw};
-        cpl_status status = score_outputs(f, m, d, o, &s, err);
-        cpl_str_free(&s.output);
-        cpl_str_free(&s.reference);
+        cpl_status status = score_texts(f, m, d, o, err);
         if (status != CPL_OK)
             return status;
     }
@@ -143,7 +194,7 @@ static cpl_status count_all(cpl_figures *f, cpl_model *m, const cpl_dataset *d, 
 
 cpl_status cpl_figures_of_model(cpl_figures *f, cpl_model *m, const cpl_evaluate_options *o, cpl_error *err)
 {
-    cpl_config_source source = one_file(o->pairs);
+    cpl_config_source source = {.pairs = o->pairs, .written_pairs = o->pairs};
     cpl_config_files files = {.items = &source, .count = 1};
     cpl_dataset_options options = {.config = m->file->config, .source = m->file->source, .target = m->file->target,
                                    .pairs = &files, .texts = -1};
@@ -151,51 +202,5 @@ cpl_status cpl_figures_of_model(cpl_figures *f, cpl_model *m, const cpl_evaluate
     CPL_TRY(cpl_dataset_new(&d, &options, err), err, "cannot read '%s'", o->pairs);
     cpl_status status = count_all(f, m, d, o, err);
     cpl_dataset_free(d);
-    return status;
-}
-
-/* ---- outputs in a file ---- */
-
-static cpl_status score_lines(cpl_figures *f, const cpl_pairs *pairs, cpl_lines *input, const cpl_evaluate_options *o,
-                              cpl_error *err)
-{
-    const cpl_line *lines;
-    size_t count, at = 0;
-    int64_t first;
-    do {
-        CPL_TRY(cpl_lines_read(input, 1024, &lines, &count, err), err, "cannot read '%s'", o->outputs);
-        for (size_t i = 0; i < count; i++, at++) {
-            if (at >= pairs->count)
-                continue;
-            cpl_metric_text reference = {pairs->items[at].target.text, pairs->items[at].target.length};
-            CPL_TRY(cpl_metric_add(f->metric, (cpl_metric_text){lines[i].text, lines[i].length}, &reference, 1, err),
-                    err, "line %zu of '%s'", at + 1, o->outputs);
-        }
-    } while (count > 0);
-    if (cpl_lines_replaced(input, &first) > 0)
-        CPL_FAIL(err, CPL_USAGE, "line %lld of '%s' is not UTF-8", (long long)first, o->outputs);
-    if (at != pairs->count)
-        CPL_FAIL(err, CPL_USAGE, "'%s' has %zu lines but '%s' has %zu pairs" CPL_HINT
-                 "line i of the outputs is compared with line i of the pairs, blank lines included", o->outputs, at,
-                 o->pairs, pairs->count);
-    return CPL_OK;
-}
-
-cpl_status cpl_figures_of_outputs(cpl_figures *f, const cpl_evaluate_options *o, cpl_error *err)
-{
-    cpl_config_source source = one_file(o->pairs);
-    cpl_config_files files = {.items = &source, .count = 1};
-    cpl_pairs_options options = {.keep_empty = 1};
-    cpl_pairs *pairs;
-    cpl_lines *lines = NULL;
-    CPL_TRY(cpl_pairs_read(&pairs, &files, &options, err), err, "cannot read '%s'", o->pairs);
-    f->pairs = (int64_t)pairs->count;
-    cpl_status status = cpl_lines_open(&lines, o->outputs, err);
-    if (status == CPL_OK && pairs->count == 0)
-        status = cpl_error_set(err, CPL_USAGE, "'%s' holds no pairs", o->pairs);
-    if (status == CPL_OK)
-        status = score_lines(f, pairs, lines, o, err);
-    cpl_lines_close(lines);
-    cpl_pairs_free(pairs);
     return status;
 }

@@ -2,12 +2,34 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include "api/attention.h"
 #include "api/model.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
 
+/* The folder is made before anything is decoded: a wrong name is told at once. */
+static cpl_status check(const cpl_generate_options *o, cpl_error *err)
+{
+    cpl_status status = cpl_generate_check(o, err);
+    if (status == CPL_OK && o->attention_folder)
+        status = cpl_folder_make(o->attention_folder, err);
+    return status;
+}
+
 /* ---- one line ---- */
+
+static cpl_status draw(cpl_model *model, const cpl_line *line, const cpl_answer *answer, const char *folder,
+                       cpl_error *err)
+{
+    cpl_attention_view view = {0};
+    cpl_status status = cpl_attention_see(&view, model, line, answer, err);
+    if (status == CPL_OK)
+        status = cpl_attention_save(&view, folder, line->number, err);
+    cpl_attention_close(&view);
+    return status;
+}
 
 cpl_status cpl_generate(char **output, cpl_model *model, const char *text, const cpl_generate_options *options,
                         cpl_error *err)
@@ -15,13 +37,15 @@ cpl_status cpl_generate(char **output, cpl_model *model, const char *text, const
     static const cpl_generate_options defaults;
     const cpl_generate_options *o = options ? options : &defaults;
     *output = NULL;
-    CPL_TRY(cpl_generate_check(o, err), err, "cannot generate");
+    CPL_TRY(check(o, err), err, "cannot generate");
     size_t length = strlen(text), valid = cpl_utf8_valid(text, length);
     if (valid < length)
         CPL_FAIL(err, CPL_USAGE, "byte %zu of the text is not UTF-8", valid + 1);
     cpl_line line = {.text = text, .length = length, .number = 1};
     const cpl_answer *answer;
     CPL_TRY(cpl_model_answer(model, &line, 1, o, &answer, err), err, "cannot generate");
+    if (o->attention_folder)
+        CPL_TRY(draw(model, &line, answer, o->attention_folder, err), err, "cannot draw the attention");
     cpl_str out = {0};
     cpl_str_add(&out, "");
     cpl_model_write(model, answer, o->tokens, &out);
@@ -39,10 +63,12 @@ typedef struct stream {
     FILE *out;
     cpl_log log;
     cpl_str line, text; /* scratch */
+    cpl_attention_view view;
     int64_t outputs, cut;
 } stream;
 
-/* {"text": …, "score": …, "finished": …}: no number is there when the model gave none, but a reason. */
+/* {"text": …, "score": …, "finished": …} and what was asked for: no number is there when the model gave none, but a
+ * reason. */
 static cpl_status add_json(stream *s, const cpl_answer *a, cpl_error *err)
 {
     cpl_json *o = cpl_json_object();
@@ -56,15 +82,22 @@ static cpl_status add_json(stream *s, const cpl_answer *a, cpl_error *err)
         snprintf(reason, sizeof reason, "the logits of step %lld are not finite numbers", (long long)a->output.failed);
         cpl_json_set_text(o, "reason", reason);
     }
+    if (s->options->attention_folder)
+        cpl_json_set(o, "attention", cpl_attention_json(&s->view));
     cpl_status status = cpl_json_write(o, &s->line, err);
     cpl_json_free(o);
     return status;
 }
 
-static cpl_status write_answer(stream *s, const cpl_answer *a, cpl_error *err)
+static cpl_status write_answer(stream *s, const cpl_line *line, const cpl_answer *a, cpl_error *err)
 {
     cpl_str_clear(&s->line);
     cpl_str_clear(&s->text);
+    if (s->options->attention_folder) {
+        CPL_TRY(cpl_attention_see(&s->view, s->model, line, a, err), err, "cannot show the attention");
+        CPL_TRY(cpl_attention_save(&s->view, s->options->attention_folder, line->number, err), err,
+                "cannot draw the attention of line %lld", (long long)line->number);
+    }
     if (!a->output.failed) /* half an output is not an answer */
         cpl_model_write(s->model, a, s->options->tokens, &s->text);
     if (s->options->json)
@@ -88,7 +121,7 @@ static cpl_status answer_lines(stream *s, const cpl_line *lines, size_t count, c
     const cpl_answer *answers;
     cpl_status answered = cpl_model_answer(s->model, lines, count, s->options, &answers, err);
     for (size_t i = 0; answers && i < count; i++) {
-        cpl_status status = write_answer(s, &answers[i], answered == CPL_OK ? err : NULL);
+        cpl_status status = write_answer(s, &lines[i], &answers[i], answered == CPL_OK ? err : NULL);
         if (status != CPL_OK)
             return answered == CPL_OK ? status : answered;
     }
@@ -130,12 +163,13 @@ cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_g
     stream s = {.model = model, .options = options ? options : &defaults, .out = out,
                 .log = {.sink = (cpl_log_sink)message, .user = user}};
     cpl_lines *lines;
-    CPL_TRY(cpl_generate_check(s.options, err), err, "cannot generate");
+    CPL_TRY(check(s.options, err), err, "cannot generate");
     CPL_TRY(cpl_lines_open_fd(&lines, fileno(in), err), err, "cannot generate");
     cpl_status status = run(&s, lines, err);
     tell(&s, lines);
     cpl_lines_close(lines);
     cpl_str_free(&s.line);
     cpl_str_free(&s.text);
+    cpl_attention_close(&s.view);
     return status;
 }

@@ -22,6 +22,7 @@ static void collect(void *run, cpl_log_level level, const char *text)
 cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_error *err)
 {
     r->bytes_before = cpl_memory_live_bytes();
+    r->peak_before = cpl_peak_rss();
     r->message = o->message;
     r->user = o->user;
     r->log = (cpl_log){.sink = collect, .user = r};
@@ -41,7 +42,8 @@ cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err)
     cpl_dataset_options o = {.config = r->config, .texts = r->config->training.show_examples, .log = &r->log};
     CPL_TRY(cpl_dataset_new(&r->data, &o, err), err, "cannot read the data");
     cpl_dataset_warn(r->data, &r->log);
-    cpl_trainer_options t = {.config = r->config, .data = r->data, .log = &r->log, .bytes_before = r->bytes_before};
+    cpl_trainer_options t = {.config = r->config, .data = r->data, .log = &r->log, .bytes_before = r->bytes_before,
+                             .peak_before = r->peak_before};
     return cpl_trainer_new(&r->trainer, &t, err);
 }
 

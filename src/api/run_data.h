@@ -14,7 +14,7 @@ typedef struct cpl_run_data {
     void *user;
     char **warnings;
     size_t warning_count, warning_capacity;
-    uint64_t bytes_before;
+    uint64_t bytes_before, peak_before;
 } cpl_run_data;
 
 /* Reads and checks the configuration. Zero-initialise r; cpl_run_data_free in either case. */

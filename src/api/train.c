@@ -4,6 +4,7 @@
 
 #include "api/run_data.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 /* "runs/de-en.yaml" → "de-en", in the current folder. */
@@ -35,6 +36,9 @@ static cpl_status find_checkpoint(const cpl_run_data *r, cpl_rundir *d, cpl_mode
 {
     cpl_tensor_file *tensors;
     CPL_TRY(cpl_rundir_load(d, &tensors, at, &r->log, err), err, "cannot resume");
+    if (!tensors && cpl_file_exists(d->model)) /* never the trace of a killed run: a checkpoint comes first */
+        CPL_FAIL(err, CPL_USAGE, "'%s' holds a model but no checkpoint to go on from" CPL_HINT
+                 "--overwrite replaces the model, -o names another folder", d->folder);
     if (!tensors)
         return CPL_OK;
     CPL_TRY(cpl_model_file_take(f, tensors, d->newest_is_bad ? d->previous : d->checkpoint, err), err,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "decode/attention.h"
 #include "text/text.h"
 
 typedef struct row {
@@ -33,6 +34,7 @@ struct cpl_decoder {
     size_t history_capacity;
     int32_t *ids; /* the same, row after row */
     size_t ids_capacity;
+    cpl_attention_record attention;
     int64_t steps;
 };
 
@@ -92,6 +94,7 @@ void cpl_decoder_free(cpl_decoder *d)
     free_rows(d);
     cpl_release(d->history);
     cpl_release(d->ids);
+    cpl_attention_free(&d->attention);
     cpl_release(d);
 }
 
@@ -277,6 +280,8 @@ static cpl_status begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *er
 {
     CPL_TRY(cpl_decode_check_temperature(b->temperature, err), err, "cannot decode");
     CPL_TRY(reserve(d, b, err), err, "cannot decode %lld sentences", (long long)b->count);
+    if (b->attention)
+        CPL_TRY(cpl_attention_begin(&d->attention, b->count, err), err, "cannot decode");
     d->now = 0;
     for (int i = 0; i < d->description.states; i++)
         memset(d->state[0][i], 0, (size_t)(b->count * d->description.state[i].width) * sizeof(real));
@@ -304,7 +309,8 @@ static cpl_status collect(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *
     for (int64_t i = 0; i < b->count; i++) {
         const row *r = &d->rows[i];
         d->results[i] = (cpl_decoded){.ids = to, .length = r->length, .score = r->score, .finished = r->finished,
-                                      .failed = r->failed};
+                                      .failed = r->failed, .source_length = b->length[i],
+                                      .attention = b->attention ? d->attention.rows[i].weights : NULL};
         for (int64_t k = 0; k < r->length; k++)
             *to++ = d->history[k * b->count + i];
     }
@@ -334,6 +340,8 @@ cpl_status cpl_decode(cpl_decoder *d, const cpl_decode_batch *b, const cpl_decod
     int64_t alive = b->count;
     for (int64_t step = 0; alive > 0; step++) {
         CPL_TRY(run_step(d, b->count, err), err, "cannot decode");
+        if (b->attention)
+            CPL_TRY(cpl_attention_keep(&d->attention, d->step, step, d->alive, b->length, err), err, "cannot decode");
         CPL_TRY(choose(d, b, step, err), err, "cannot decode");
         alive = 0;
         for (int64_t i = 0; i < b->count; i++)

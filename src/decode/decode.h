@@ -34,6 +34,7 @@ typedef struct cpl_decode_batch {
     uint64_t forbidden;           /* bit i: id i < 64 is never chosen. 0: the argmax of all logits, as in Keras: a model
                                    * that learned little may choose padding or START, which text does not show */
     uint64_t seed;                /* a draw is a pure function of (seed, number, step) */
+    int attention;                /* 1: keeps the attention weights; a model without any is CPL_USAGE */
 } cpl_decode_batch;
 
 typedef struct cpl_decoded {
@@ -42,6 +43,9 @@ typedef struct cpl_decoded {
     double score;       /* sum of the natural log-probabilities of the ids and of END, all at temperature 1 */
     int finished;       /* 1: END came; 0: cut at `most` */
     int64_t failed;     /* not 0: the step (from 1) whose logits were not numbers; ids are those before it */
+    const float *attention; /* [length + finished, source_length]: where each id, and END, looked, the mean over the
+                             * heads; NULL unless it was asked for. Valid until the decoder's next call */
+    int64_t source_length;  /* of the source row, START and END counted */
 } cpl_decoded;
 
 /* Ends as soon as every row is done. *rows: `count` results, or NULL when nothing could be decoded. Logits that are

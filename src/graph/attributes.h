@@ -33,6 +33,12 @@ typedef struct cpl_recurrent_attributes {
     int32_t zero;
 } cpl_recurrent_attributes;
 
+/* previous: the loop whose state it carries. */
+typedef struct cpl_previous_attributes {
+    int32_t loop;
+    int32_t zero;
+} cpl_previous_attributes;
+
 /* attention: heads divides the width of q, k, v; scale multiplies q·k; causal 1: step i of q sees keys 0 … i only. */
 typedef struct cpl_attention_attributes {
     int32_t heads;

@@ -15,7 +15,38 @@ typedef struct differentiation {
     size_t values;  /* of the forward graph */
     char *needs;    /* by forward value */
     int *gradient;  /* by forward value: value, NONE or SEED (the loss itself) */
+    int loop;       /* calls made now belong to this loop's backward run; 0: to none */
 } differentiation;
+
+/* A new call, in the loop that is being differentiated. NULL without memory. */
+static cpl_call *new_call(differentiation *d)
+{
+    cpl_call *c = cpl_graph_add_call(d->g);
+    if (c) {
+        c->loop = d->loop;
+        c->reverse = d->loop != 0;
+    }
+    return c;
+}
+
+/* Outputs of calls that read something that needs a gradient need one too. 1 when any was new. */
+static int spread_needs(differentiation *d)
+{
+    cpl_graph *g = d->g;
+    int found = 0;
+    for (size_t i = 0; i < g->call_count; i++) {
+        const cpl_call *c = &g->calls[i];
+        int need = 0;
+        for (int k = 0; k < c->inputs; k++)
+            need |= c->in[k] >= 0 && d->needs[c->in[k]];
+        if (c->dead || !need || (c->op->flags & CPL_OP_NO_GRADIENT))
+            continue;
+        for (int k = 0; k < c->visible; k++)
+            if (c->out[k] >= 0 && g->values[c->out[k]].type.element == CPL_ELEMENT_REAL && !d->needs[c->out[k]])
+                found = d->needs[c->out[k]] = 1;
+    }
+    return found;
+}
 
 static void mark_needs(differentiation *d)
 {
@@ -27,16 +58,8 @@ static void mark_needs(differentiation *d)
     for (size_t i = 0; i < g->output_count; i++)
         if (g->outputs[i].gradient)
             d->needs[g->outputs[i].value] = 1;
-    for (size_t i = 0; i < g->call_count; i++) {
-        const cpl_call *c = &g->calls[i];
-        int need = 0;
-        for (int k = 0; k < c->inputs; k++)
-            need |= c->in[k] >= 0 && d->needs[c->in[k]];
-        if (c->dead || !need || (c->op->flags & CPL_OP_NO_GRADIENT))
-            continue;
-        for (int k = 0; k < c->visible; k++)
-            if (c->out[k] >= 0 && g->values[c->out[k]].type.element == CPL_ELEMENT_REAL)
-                d->needs[c->out[k]] = 1;
+    while (spread_needs(d)) {
+        /* a loop's state is read before it is made: again until nothing new is found */
     }
 }
 
@@ -47,10 +70,11 @@ static int gradient_value(cpl_graph *g, int v)
     return cpl_graph_add_value(g, &type, g->values[v].path);
 }
 
-static int add_elementwise(cpl_graph *g, const char *op, const void *attributes, int a, int b)
+static int add_elementwise(differentiation *d, const char *op, const void *attributes, int a, int b)
 {
+    cpl_graph *g = d->g;
     int out = gradient_value(g, a);
-    cpl_call *c = out < 0 ? NULL : cpl_graph_add_call(g);
+    cpl_call *c = out < 0 ? NULL : new_call(d);
     if (!c)
         return NONE;
     c->op = cpl_op_named(op);
@@ -67,7 +91,7 @@ static void contribute(differentiation *d, int v, int gradient)
     if (v < 0 || !d->needs[v] || gradient < 0)
         return;
     int have = d->gradient[v];
-    d->gradient[v] = have >= 0 ? add_elementwise(d->g, "add", NULL, have, gradient) : gradient;
+    d->gradient[v] = have >= 0 ? add_elementwise(d, "add", NULL, have, gradient) : gradient;
 }
 
 /* The seed as a real value: 1, written by the program before each backward run. */
@@ -95,43 +119,69 @@ static int take_ready(differentiation *d, cpl_call *c)
     return 1;
 }
 
-static void differentiate_call(differentiation *d, size_t index)
+/* The gradients that arrive at the call's outputs. */
+static void arriving(differentiation *d, const cpl_call *forward, int *dout)
+{
+    for (int k = 0; k < CPL_MAX_OUTPUTS; k++) {
+        dout[k] = k < forward->visible && forward->out[k] >= 0 ? d->gradient[forward->out[k]] : NONE;
+        if (dout[k] == SEED)
+            dout[k] = seed_value(d->g);
+    }
+}
+
+/* A backward call of `index` for the inputs in the mask; what it gives is contributed to them. */
+static void backward_call(differentiation *d, size_t index, const int *dout, uint32_t inputs)
 {
     cpl_graph *g = d->g;
     cpl_call forward = g->calls[index];
-    if (take_ready(d, &g->calls[index]))
-        return;
-    int dout[CPL_MAX_OUTPUTS];
-    for (int k = 0; k < CPL_MAX_OUTPUTS; k++) {
-        dout[k] = k < forward.visible && forward.out[k] >= 0 ? d->gradient[forward.out[k]] : NONE;
-        if (dout[k] == SEED)
-            dout[k] = seed_value(g);
-    }
-    if (forward.op->flags & CPL_OP_PASS) {
-        for (int k = 0; k < forward.inputs; k++)
-            contribute(d, forward.in[k], dout[0]);
-        return;
-    }
     int din[CPL_MAX_INPUTS];
     for (int k = 0; k < CPL_MAX_INPUTS; k++)
-        din[k] = k < forward.inputs && forward.in[k] >= 0 && d->needs[forward.in[k]] ? gradient_value(g, forward.in[k])
-                                                                                      : NONE;
-    cpl_call *c = cpl_graph_add_call(g);
+        din[k] = inputs >> k & 1 ? gradient_value(g, forward.in[k]) : NONE;
+    cpl_call *c = new_call(d);
     if (!c)
         return;
-    *c = forward;
-    c->backward = 1;
-    c->uid = forward.uid; /* the same random numbers as the forward pass */
-    memcpy(c->dout, dout, sizeof dout);
+    int loop = c->loop, reverse = c->reverse, at = (int)g->call_count - 1;
+    *c = forward; /* with its uid: the same random numbers as the forward pass */
+    c->loop = loop, c->reverse = reverse;
+    c->backward = c->differentiated = 1;
+    memcpy(c->dout, dout, sizeof c->dout);
     memcpy(c->din, din, sizeof din);
-    int at = (int)g->call_count - 1;
     g->calls[index].differentiated = 1;
-    c->differentiated = 1;
     for (int k = 0; k < forward.inputs; k++)
         if (din[k] >= 0) {
             g->values[din[k]].producer = at;
             contribute(d, forward.in[k], din[k]);
         }
+}
+
+/* Inputs that need a gradient, as a mask. */
+static uint32_t needed_inputs(const differentiation *d, const cpl_call *c)
+{
+    uint32_t mask = 0;
+    for (int k = 0; k < c->inputs; k++)
+        if (c->in[k] >= 0 && d->needs[c->in[k]])
+            mask |= 1u << k;
+    return mask;
+}
+
+static void pass_on(differentiation *d, const cpl_call *c, int dout, uint32_t inputs)
+{
+    for (int k = 0; k < c->inputs; k++)
+        if (inputs >> k & 1)
+            contribute(d, c->in[k], dout);
+}
+
+static void differentiate_call(differentiation *d, size_t index)
+{
+    cpl_call forward = d->g->calls[index];
+    int dout[CPL_MAX_OUTPUTS];
+    if (take_ready(d, &d->g->calls[index]))
+        return;
+    arriving(d, &forward, dout);
+    if (forward.op->flags & CPL_OP_PASS)
+        pass_on(d, &forward, dout[0], needed_inputs(d, &forward));
+    else
+        backward_call(d, index, dout, needed_inputs(d, &forward));
 }
 
 static int has_gradient(const differentiation *d, const cpl_call *c)
@@ -144,6 +194,127 @@ static int has_gradient(const differentiation *d, const cpl_call *c)
     return !c->dead && needed && arrives && !(c->op->flags & CPL_OP_NO_GRADIENT);
 }
 
+/* ---- loops ----
+ *
+ * The backward run of a loop goes from its last step to its first. Inside stand only the gradients that travel from
+ * step to step: those of values made inside. What is wanted for values from outside (parameters, the memory of an
+ * attention) is left until after the loop and done for all steps together: packed rows make it one call. */
+
+typedef struct loop_work {
+    size_t first, last;             /* forward calls of the loop */
+    int (*dout)[CPL_MAX_OUTPUTS];   /* by call: what arrived at its outputs */
+    uint32_t *later;                /* by call: inputs whose gradients are left until after the loop */
+    int *handed;                    /* by call, of carriers: the value that hands dy to the step before */
+} loop_work;
+
+static int made_inside(const differentiation *d, const loop_work *w, int value)
+{
+    int producer = d->g->values[value].producer;
+    return producer >= (int)w->first && producer <= (int)w->last;
+}
+
+/* The gradient that the next step will hand over is a contribution like any other; its maker comes at the end. */
+static void expect_from_next_step(differentiation *d, loop_work *w, size_t i)
+{
+    const cpl_call *c = &d->g->calls[i];
+    int y = c->in[0];
+    if (!(c->op->flags & CPL_OP_CARRY) || y < 0 || !d->needs[y])
+        return;
+    int v = gradient_value(d->g, y);
+    w->handed[i - w->first] = v;
+    contribute(d, y, v);
+}
+
+static void carry_back(differentiation *d, const loop_work *w, size_t index)
+{
+    cpl_graph *g = d->g;
+    cpl_call forward = g->calls[index];
+    int handed = w->handed[index - w->first], h0 = forward.in[1];
+    int first = h0 >= 0 && d->needs[h0] ? gradient_value(g, h0) : NONE;
+    if (handed < 0 && first < 0)
+        return;
+    cpl_call *c = new_call(d);
+    if (!c)
+        return;
+    int loop = c->loop;
+    *c = forward;
+    c->loop = loop, c->reverse = 1, c->backward = 1;
+    c->dout[0] = d->gradient[forward.out[0]];
+    c->din[0] = handed, c->din[1] = first;
+    for (int k = 0; k < 2; k++)
+        if (c->din[k] >= 0)
+            g->values[c->din[k]].producer = (int)g->call_count - 1;
+}
+
+static void differentiate_step(differentiation *d, loop_work *w, size_t i)
+{
+    cpl_call forward = d->g->calls[i];
+    int *dout = w->dout[i - w->first];
+    if (forward.op->flags & CPL_OP_CARRY) {
+        carry_back(d, w, i);
+        return;
+    }
+    if (!has_gradient(d, &forward))
+        return;
+    arriving(d, &forward, dout);
+    uint32_t now = 0, needed = needed_inputs(d, &forward);
+    for (int k = 0; k < forward.inputs; k++)
+        if ((needed >> k & 1) && made_inside(d, w, forward.in[k]))
+            now |= 1u << k;
+    w->later[i - w->first] = needed & ~now;
+    if (forward.op->flags & CPL_OP_PASS)
+        pass_on(d, &forward, dout[0], now);
+    else if (now)
+        backward_call(d, i, dout, now);
+}
+
+static void after_loop(differentiation *d, const loop_work *w, size_t i)
+{
+    cpl_call forward = d->g->calls[i];
+    uint32_t later = w->later[i - w->first];
+    if (forward.op->flags & CPL_OP_CARRY) { /* dh0, if any, is what its backward call gives */
+        for (size_t k = w->last + 1; k < d->g->call_count; k++) {
+            const cpl_call *c = &d->g->calls[k];
+            if (c->backward && c->uid == forward.uid && c->din[1] >= 0)
+                contribute(d, forward.in[1], c->din[1]);
+        }
+        return;
+    }
+    if (!later)
+        return;
+    if (forward.op->flags & CPL_OP_PASS)
+        pass_on(d, &forward, w->dout[i - w->first][0], later);
+    else
+        backward_call(d, i, w->dout[i - w->first], later);
+}
+
+static void differentiate_loop(differentiation *d, size_t first, size_t last)
+{
+    size_t n = last - first + 1;
+    int wanted = 0;
+    for (size_t i = first; i <= last; i++)
+        wanted |= has_gradient(d, &d->g->calls[i]);
+    if (!wanted)
+        return;
+    loop_work w = {.first = first, .last = last, .dout = cpl_alloc(n, sizeof *w.dout),
+                   .later = cpl_alloc(n, sizeof *w.later), .handed = cpl_alloc(n, sizeof *w.handed)};
+    if (!w.dout || !w.later || !w.handed)
+        cpl_error_set(&d->g->error, CPL_FAILED, "out of memory while differentiating");
+    for (size_t i = 0; w.handed && i < n; i++)
+        w.handed[i] = NONE;
+    d->loop = d->g->calls[first].loop;
+    for (size_t i = first; !cpl_graph_failed(d->g) && i <= last; i++)
+        expect_from_next_step(d, &w, i);
+    for (size_t i = last + 1; !cpl_graph_failed(d->g) && i-- > first;)
+        differentiate_step(d, &w, i);
+    d->loop = 0;
+    for (size_t i = last + 1; !cpl_graph_failed(d->g) && i-- > first;)
+        after_loop(d, &w, i);
+    cpl_release(w.dout);
+    cpl_release(w.later);
+    cpl_release(w.handed);
+}
+
 /* A parameter may stand in the graph as several values (asked for twice): their gradients are summed first. */
 static void place_parameter_gradients(differentiation *d)
 {
@@ -154,12 +325,12 @@ static void place_parameter_gradients(differentiation *d)
         int sum = NONE;
         for (size_t v = 0; v < d->values; v++)
             if (g->values[v].parameter == (int)p && d->gradient[v] >= 0)
-                sum = sum < 0 ? d->gradient[v] : add_elementwise(g, "add", NULL, sum, d->gradient[v]);
+                sum = sum < 0 ? d->gradient[v] : add_elementwise(d, "add", NULL, sum, d->gradient[v]);
         info->reached = sum >= 0;
         if (sum < 0 || !info->trainable)
             continue;
         if (g->values[sum].storage != CPL_STORE_BLOCK || g->values[sum].producer < 0)
-            sum = add_elementwise(g, "scale", &one, sum, NONE);
+            sum = add_elementwise(d, "scale", &one, sum, NONE);
         if (sum < 0)
             return;
         g->values[sum].storage = CPL_STORE_GRADIENT;
@@ -194,9 +365,15 @@ cpl_status cpl_graph_differentiate(cpl_graph *g, cpl_error *err)
         d.gradient[v] = NONE;
     mark_needs(&d);
     d.gradient[g->loss] = SEED;
-    for (size_t i = g->call_count; i-- > 0;)
-        if (has_gradient(&d, &g->calls[i]))
+    for (size_t i = g->call_count; i-- > 0;) {
+        size_t last = i;
+        while (g->calls[i].loop && i > 0 && g->calls[i - 1].loop == g->calls[last].loop)
+            i--;
+        if (g->calls[last].loop)
+            differentiate_loop(&d, i, last);
+        else if (has_gradient(&d, &g->calls[i]))
             differentiate_call(&d, i);
+    }
     place_parameter_gradients(&d);
     resolve_watches(&d);
     cpl_release(d.needs);

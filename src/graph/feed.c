@@ -312,7 +312,7 @@ static cpl_status copy_row(cpl_program *p, int input, const cpl_array *a, int64_
     return CPL_OK;
 }
 
-/* [lead batch t s …] as a rectangle: each lead, then sentence by sentence in t's order, len t × len s. */
+/* [lead batch t s] as a rectangle: each lead, then the rows of t in packed order, each as long as its sentence in s. */
 static cpl_status copy_pairs(cpl_program *p, int input, const cpl_array *a, cpl_error *err)
 {
     const cpl_type *type = &p->traced->values[p->traced->inputs[input].value].type;
@@ -325,8 +325,8 @@ static cpl_status copy_pairs(cpl_program *p, int input, const cpl_array *a, cpl_
     size_t bytes = (size_t)(lead * cpl_geometry_pairs(t, s)) * sizeof(real);
     cpl_status status = slot_memory(p, input, bytes, err);
     for (int64_t h = 0; h < lead; h++)
-        for (int64_t i = 0; i < t->batch; i++)
-            for (int64_t k = 0; k < t->length[i]; k++) {
+        for (int64_t k = 0; k < t->longest; k++)
+            for (int64_t i = 0; i < cpl_geometry_active(t, k); i++) {
                 int32_t source = s->position[t->sentence[i]];
                 int64_t base = ((h * t->batch + t->sentence[i]) * tw + t->place[t->offset[k] + i]) * sw;
                 for (int64_t j = 0; j < s->length[source] && status == CPL_OK; j++)

@@ -146,3 +146,19 @@ int64_t cpl_geometry_pairs(const cpl_geometry *a, const cpl_geometry *b)
         pairs += (int64_t)a->length[i] * b->length[b->position[a->sentence[i]]];
     return pairs;
 }
+
+size_t cpl_pair_index_bytes(int64_t batch, int64_t longest)
+{
+    return sizeof(int64_t) * (size_t)(batch + longest + 2);
+}
+
+cpl_pair_index cpl_pair_index_make(void *memory, const cpl_geometry *t, const cpl_geometry *s)
+{
+    int64_t *prefix = memory, *base = prefix + t->batch + 1;
+    prefix[0] = base[0] = 0;
+    for (int64_t i = 0; i < t->batch; i++)
+        prefix[i + 1] = prefix[i] + s->length[s->position[t->sentence[i]]];
+    for (int64_t step = 0; step < t->longest; step++)
+        base[step + 1] = base[step] + prefix[cpl_geometry_active(t, step)];
+    return (cpl_pair_index){.prefix = prefix, .base = base};
+}

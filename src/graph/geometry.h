@@ -49,4 +49,20 @@ static inline int64_t cpl_geometry_active(const cpl_geometry *g, int64_t step)
 /* Σ over sentences of length in a · length in b. Both of the same batch. */
 int64_t cpl_geometry_pairs(const cpl_geometry *a, const cpl_geometry *b);
 
+/* A tensor [batch t s] holds, for each packed row of t in order, one number for each step of s that the row's sentence
+ * has: row (step, i) begins at base[step] + prefix[i]. A step of t is one piece of memory, so a loop over t sees it as
+ * a tensor of its own. */
+typedef struct cpl_pair_index {
+    const int64_t *prefix; /* [batch + 1] Σ lengths in s of the sentences at positions of t before i */
+    const int64_t *base;   /* [longest of t + 1] */
+} cpl_pair_index;
+
+size_t cpl_pair_index_bytes(int64_t batch, int64_t longest);
+cpl_pair_index cpl_pair_index_make(void *memory, const cpl_geometry *t, const cpl_geometry *s);
+
+static inline int64_t cpl_pair_row(const cpl_pair_index *x, int64_t step, int64_t i)
+{
+    return x->base[step] + x->prefix[i];
+}
+
 #endif

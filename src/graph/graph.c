@@ -44,7 +44,8 @@ cpl_graph *cpl_graph_copy(const cpl_graph *g)
     cpl_arena *arena = c->arena;
     *c = *g;
     c->arena = arena;
-    c->path = (cpl_str){0};
+    c->path = c->warnings = (cpl_str){0};
+    c->layers = NULL, c->layer_records = NULL, c->layer_count = c->layer_capacity = 0;
     c->values = NULL, c->calls = NULL, c->inputs = NULL, c->outputs = NULL;
     c->poison.graph = c;
     c->value_capacity = g->value_count, c->call_capacity = g->call_count;
@@ -69,6 +70,9 @@ void cpl_graph_free(cpl_graph *g)
     cpl_release(g->inputs);
     cpl_release(g->outputs);
     cpl_str_free(&g->path);
+    cpl_str_free(&g->warnings);
+    cpl_map_free(g->layers);
+    cpl_release(g->layer_records);
     cpl_release(g);
 }
 
@@ -180,6 +184,57 @@ void cpl_leave(cpl_graph *g)
     g->path.length = dot ? (size_t)(dot - g->path.data) : 0;
     if (g->path.data)
         g->path.data[g->path.length] = 0;
+}
+
+/* ---- layers ---- */
+
+typedef struct cpl_layer_record {
+    const char *words, *where;
+} cpl_layer_record;
+
+void cpl_at(cpl_graph *g, const char *file, int line)
+{
+    g->place_file = file;
+    g->place_line = line;
+}
+
+static const char *place(cpl_graph *g)
+{
+    const char *slash = g->place_file ? strrchr(g->place_file, '/') : NULL;
+    if (!g->place_file)
+        return "an unknown place";
+    return cpl_arena_printf(g->arena, "%s:%d", slash ? slash + 1 : g->place_file, g->place_line);
+}
+
+void cpl_graph_layer(cpl_graph *g, const char *format, ...)
+{
+    if (cpl_graph_failed(g))
+        return;
+    char text[200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const char *path = cpl_graph_path(g, "");
+    if (!g->layers)
+        g->layers = cpl_map_new();
+    int is_new = 0;
+    int64_t *slot = g->layers ? cpl_map_insert(g->layers, path, strlen(path), &is_new) : NULL;
+    if (!slot || cpl_grow(&g->layer_records, &g->layer_capacity, g->layer_count + 1, sizeof *g->layer_records)) {
+        out_of_memory(g);
+        return;
+    }
+    if (is_new) {
+        *slot = (int64_t)g->layer_count;
+        g->layer_records[g->layer_count++] =
+            (cpl_layer_record){cpl_arena_strndup(g->arena, text, strlen(text)), place(g)};
+        return;
+    }
+    const cpl_layer_record *have = &g->layer_records[*slot];
+    if (have->words && have->where && strcmp(have->words, text) != 0)
+        cpl_graph_fail(g, path, "layer '%s' is %s at %s but %s at %s" CPL_HINT
+                       "give the second layer another name, or the same options to share the weights", path,
+                       have->words, have->where, text, place(g));
 }
 
 /* ---- shapes ---- */

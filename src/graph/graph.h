@@ -34,6 +34,8 @@ typedef struct cpl_call {
     uint64_t uid;      /* names the node for random numbers; survives passes and copies */
     int backward;      /* 1: runs op->backward */
     int differentiated;
+    int loop;          /* 0: runs once; else 1 + the loop whose steps it runs in */
+    int reverse;       /* the loop runs from its last step to its first */
     int inputs, outputs;     /* of the forward form; hidden ones included in outputs */
     int visible;             /* outputs that are not hidden */
     int in[CPL_MAX_INPUTS];  /* value, or −1 */
@@ -61,6 +63,17 @@ typedef struct cpl_symbol {
     const char *from; /* the input that brought it */
 } cpl_symbol;
 
+/* A loop over a time word. Which calls run inside is found by a pass (passes/loops.c): those on a cycle through its
+ * carried states. All others of the body run once, on all steps together. */
+typedef struct cpl_loop_info {
+    const char *name;
+    int symbol;
+    uint64_t first_uid, last_uid; /* of the calls that the body made */
+    int inside, outside;          /* how many of them run step by step, and once */
+} cpl_loop_info;
+
+enum { CPL_MAX_LOOPS = 8 };
+
 struct cpl_node {
     cpl_graph *graph;
     int value; /* −1: poison */
@@ -83,7 +96,15 @@ struct cpl_graph {
     int loss; /* value, or −1 */
     int seed; /* the value 1 that a backward pass starts from, or −1 */
     uint64_t next_uid;
+    cpl_loop_info loops[CPL_MAX_LOOPS];
+    int loop_count;
+    cpl_str warnings; /* lines for the log, one each */
     cpl_str path; /* current layer path */
+    cpl_map *layers;          /* path → index of layer_records: what was made there */
+    struct cpl_layer_record *layer_records;
+    size_t layer_count, layer_capacity;
+    const char *place_file;   /* of the user's call that builds now: cpl_at */
+    int place_line;
     cpl_node poison;
 };
 
@@ -99,6 +120,10 @@ cpl_call *cpl_graph_add_call(cpl_graph *g);                                   /*
 cpl_node *cpl_graph_node(cpl_graph *g, int value);
 const char *cpl_graph_path(cpl_graph *g, const char *name); /* current path + name, in the arena */
 int cpl_graph_symbol(cpl_graph *g, const char *word, size_t length, cpl_dim_kind kind, const char *from);
+
+/* Notes that the current path is this layer, in words: "dense units=8 activation=tanh". The same path again with other
+ * words is an error that names both places (case A05). */
+void cpl_graph_layer(cpl_graph *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Parses "batch t units=8" into type (symbols are made when new). size_last: size of a last feature without "=". */
 int cpl_graph_parse_shape(cpl_graph *g, const char *shape, int64_t size_last, const char *from, cpl_type *type);
@@ -126,6 +151,13 @@ void cpl_pass_fuse_loss(cpl_graph *g);
 /* Order, types and references are sound, or a failure that names the pass. Run after each pass. */
 cpl_status cpl_graph_verify(const cpl_graph *g, const char *after, cpl_error *err);
 cpl_status cpl_graph_optimize(cpl_graph *g, int passes, cpl_error *err);
+/* passes/loops.c: not optional. Finds what runs inside each loop and puts it together: before, inside, after. */
+cpl_status cpl_pass_loops(cpl_graph *g, cpl_error *err);
+/* Puts the calls into another order (order[new place] = old place) and mends the values' producers. */
+cpl_status cpl_graph_reorder(cpl_graph *g, const size_t *order, cpl_error *err);
+/* The calls of one loop stand together: the last one of those around `at`. */
+size_t cpl_graph_loop_end(const cpl_graph *g, size_t at);
+
 /* How many calls read the value (outputs and the loss count one each). */
 int cpl_graph_uses(const cpl_graph *g, int value);
 /* The only call that reads the value; NULL when there are more, other uses, or none. */

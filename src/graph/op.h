@@ -43,6 +43,8 @@ typedef struct cpl_run_context {
     void *workspace;               /* as many bytes as the op's `workspace` asked for, 64-byte aligned */
     int training;                  /* dropout and the like are active */
     uint64_t random_key;           /* of (seed, step, node): stable when nodes move */
+    int64_t loop_step;             /* CPL_OP_CARRY in a loop: the step; backward begins with one call for the longest */
+    const cpl_geometry *loop_whole;/* CPL_OP_CARRY: the geometry of the loop's time as a whole */
     cpl_tensor in[CPL_MAX_INPUTS];
     cpl_tensor out[CPL_MAX_OUTPUTS];  /* hidden ones behind the visible ones */
     cpl_tensor dout[CPL_MAX_OUTPUTS]; /* backward: gradients of the visible outputs; data NULL: zero */
@@ -82,7 +84,9 @@ enum {
     CPL_OP_READY = 1 << 2,      /* hidden outputs 0 … are already the gradients of inputs 0 … for dout[0] = 1 */
     CPL_OP_IN_PLACE = 1 << 3,   /* out[0] may be the memory of in[0] */
     CPL_OP_NO_GRADIENT = 1 << 4,/* no gradient flows through it (argmax, print) */
-    CPL_OP_PASS = 1 << 5        /* the gradient of every input is the gradient of the output itself (add) */
+    CPL_OP_PASS = 1 << 5,       /* the gradient of every input is the gradient of the output itself (add) */
+    CPL_OP_LOCAL = 1 << 6,      /* a row of its outputs over t needs that step of t alone: may stand in a loop over t */
+    CPL_OP_CARRY = 1 << 7       /* carries a state from step to step of a loop; sees whole tensors there (previous) */
 };
 
 typedef struct cpl_op {

@@ -56,7 +56,7 @@ cpl_parameter_info *cpl_parameters_at(const cpl_parameters *p, size_t i)
 int cpl_parameters_find(const cpl_parameters *p, const char *path)
 {
     const int64_t *found = cpl_map_find(p->by_path, path, strlen(path));
-    return found ? (int)*found : -1;
+    return found && *found < (int64_t)p->count ? (int)*found : -1; /* the map keeps names that were forgotten */
 }
 
 static void shape_text(const cpl_parameter_info *info, char *buffer, size_t size)
@@ -67,6 +67,8 @@ static void shape_text(const cpl_parameter_info *info, char *buffer, size_t size
     if (n < size)
         snprintf(buffer + n, size - n, "]");
 }
+
+static const char *const initializers[] = {"zeros", "ones", "Glorot-uniform", "orthogonal", "uniform", "LSTM bias"};
 
 static int same_parameter(const cpl_parameter_info *a, const cpl_parameter_info *b)
 {
@@ -106,9 +108,10 @@ int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_
         char a[160], b[160];
         shape_text(have, a, sizeof a);
         shape_text(wanted, b, sizeof b);
-        cpl_error_set(err, CPL_USAGE, "parameter '%s' is %s at %s but %s at %s" CPL_HINT
+        cpl_error_set(err, CPL_USAGE, "parameter '%s' is %s (%s) at %s but %s (%s) at %s" CPL_HINT
                       "give the second layer another name, or the same options to share the weights",
-                      wanted->path, a, have->where, b, wanted->where);
+                      wanted->path, a, initializers[have->initializer], have->where, b,
+                      initializers[wanted->initializer], wanted->where);
         return -1;
     }
     cpl_parameter_info *info = copy_info(p, wanted);
@@ -123,6 +126,18 @@ int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_
     p->block_elements += (info->elements + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
     p->items[p->count] = info;
     return (int)p->count++;
+}
+
+void cpl_parameters_truncate(cpl_parameters *p, size_t count)
+{
+    if (count >= p->count)
+        return;
+    p->block_elements = p->items[count]->offset;
+    p->count = count;
+    if (p->allocated > count) {
+        p->allocated = count;
+        p->allocated_elements = p->block_elements;
+    }
 }
 
 int64_t cpl_parameters_elements(const cpl_parameters *p)

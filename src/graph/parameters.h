@@ -34,6 +34,9 @@ int cpl_parameters_find(const cpl_parameters *p, const char *path); /* index or 
 /* Index of the parameter; made when new. −1 and err when the path exists with another shape or memory is short. */
 int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_error *err);
 
+/* Forgets the parameters from index count on (a compile that failed). */
+void cpl_parameters_truncate(cpl_parameters *p, size_t count);
+
 int64_t cpl_parameters_elements(const cpl_parameters *p); /* Σ elements, without alignment gaps */
 size_t cpl_parameters_bytes(const cpl_parameters *p);     /* of one block of all of them */
 /* Allocates values for what is new since the last call; new ones are initialised from (seed, path). Pointers from

@@ -78,7 +78,8 @@ void cpl_graph_replace(cpl_graph *g, int value, int by)
         g->loss = by;
 }
 
-/* A value read at call `at` was made before it. */
+/* A value read at call `at` was made before it; in a loop, what a carried state hands from step to step may be made
+ * later in the body. */
 static int made_before(const cpl_graph *g, int value, size_t at)
 {
     if (value < 0)
@@ -86,7 +87,11 @@ static int made_before(const cpl_graph *g, int value, size_t at)
     if ((size_t)value >= g->value_count)
         return 0;
     int producer = g->values[value].producer;
-    return producer < 0 || ((size_t)producer < at && !g->calls[producer].dead);
+    if (producer < 0 || ((size_t)producer < at && !g->calls[producer].dead))
+        return 1;
+    const cpl_call *maker = &g->calls[producer], *reader = at < g->call_count ? &g->calls[at] : NULL;
+    return reader && !maker->dead && reader->loop && reader->loop == maker->loop && reader->reverse == maker->reverse &&
+           ((reader->op->flags | maker->op->flags) & CPL_OP_CARRY);
 }
 
 cpl_status cpl_graph_verify(const cpl_graph *g, const char *after, cpl_error *err)
@@ -114,6 +119,11 @@ cpl_status cpl_graph_verify(const cpl_graph *g, const char *after, cpl_error *er
 
 cpl_status cpl_graph_optimize(cpl_graph *g, int passes, cpl_error *err)
 {
+    cpl_status status = cpl_pass_loops(g, err);
+    if (status == CPL_OK)
+        status = cpl_graph_verify(g, "loops", err);
+    if (status != CPL_OK)
+        return status;
     static const struct {
         int bit;
         const char *name;
@@ -134,7 +144,7 @@ cpl_status cpl_graph_optimize(cpl_graph *g, int passes, cpl_error *err)
                 *err = g->error;
             return g->error.status;
         }
-        cpl_status status = cpl_graph_verify(g, order[i].name, err);
+        status = cpl_graph_verify(g, order[i].name, err);
         if (status != CPL_OK)
             return status;
     }

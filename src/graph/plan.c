@@ -45,7 +45,8 @@ static int can_share(const planner *p, size_t call, const int64_t *last_read)
 {
     const cpl_graph *g = p->g;
     const cpl_call *c = &g->calls[call];
-    if (c->backward || !(c->op->flags & CPL_OP_IN_PLACE) || !in_block(g, c->in[0]) || !in_block(g, c->out[0]))
+    if (c->backward || c->loop || !(c->op->flags & CPL_OP_IN_PLACE) || !in_block(g, c->in[0]) ||
+        !in_block(g, c->out[0]))
         return 0;
     if (g->values[c->in[0]].input >= 0 || c->in[0] == g->seed || last_read[c->in[0]] > (int64_t)call)
         return 0;
@@ -69,6 +70,23 @@ static void reads(const cpl_call *c, int64_t at, int64_t *last_read)
     }
 }
 
+/* A value lives from the call that writes it to the last that reads it. In a loop every step writes its part, so it
+ * lives from the loop's first call to its last at least. */
+static void written(planner *p, int value, size_t call, const int64_t *last_read)
+{
+    const cpl_graph *g = p->g;
+    size_t first = call, last = call;
+    if (g->calls[call].loop) {
+        last = cpl_graph_loop_end(g, call);
+        while (first > 0 && cpl_graph_loop_end(g, first - 1) == last && g->calls[first - 1].loop)
+            first--;
+    }
+    live(p, value, (int64_t)first);
+    live(p, value, (int64_t)last);
+    if (last_read[value] > (int64_t)last)
+        live(p, value, last_read[value]);
+}
+
 static cpl_status life_spans(planner *p, cpl_error *err)
 {
     const cpl_graph *g = p->g;
@@ -78,7 +96,7 @@ static cpl_status life_spans(planner *p, cpl_error *err)
         CPL_FAIL(err, CPL_FAILED, "out of memory while planning");
     for (size_t i = 0; i < g->call_count; i++)
         if (!g->calls[i].dead)
-            reads(&g->calls[i], (int64_t)i, last_read);
+            reads(&g->calls[i], (int64_t)(g->calls[i].loop ? cpl_graph_loop_end(g, i) : i), last_read);
     for (size_t i = 0; i < g->output_count; i++)
         if (g->outputs[i].value >= 0)
             last_read[g->outputs[i].value] = end;
@@ -93,15 +111,11 @@ static cpl_status life_spans(planner *p, cpl_error *err)
         if (can_share(p, i, last_read))
             p->buffer[c->out[0]] = p->buffer[c->in[0]];
         for (int k = 0; k < c->outputs; k++)
-            if (cpl_call_writes_output(c, k)) {
-                live(p, c->out[k], (int64_t)i);
-                live(p, c->out[k], last_read[c->out[k]] > (int64_t)i ? last_read[c->out[k]] : (int64_t)i);
-            }
+            if (cpl_call_writes_output(c, k))
+                written(p, c->out[k], i, last_read);
         for (int k = 0; k < c->inputs && c->backward; k++)
-            if (c->din[k] >= 0) {
-                live(p, c->din[k], (int64_t)i);
-                live(p, c->din[k], last_read[c->din[k]] > (int64_t)i ? last_read[c->din[k]] : (int64_t)i);
-            }
+            if (c->din[k] >= 0)
+                written(p, c->din[k], i, last_read);
     }
     if (g->seed >= 0) { /* written before the first call; inputs have buffers of their own */
         live(p, g->seed, -1);

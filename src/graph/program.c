@@ -84,6 +84,8 @@ static cpl_status trace(cpl_program *p, cpl_model_function model, const void *us
     }
     for (int i = 0; i < p->traced->symbol_count; i++)
         p->has_borders |= p->traced->symbols[i].kind == CPL_DIM_PADDED;
+    for (char *line = p->traced->warnings.data, *end; line && (end = strchr(line, '\n')); line = end + 1)
+        cpl_log_warning(&p->log, "%.*s", (int)(end - line), line);
     p->inputs = cpl_alloc(p->traced->input_count + 1, sizeof *p->inputs);
     if (!p->inputs)
         CPL_FAIL(err, CPL_FAILED, "out of memory");
@@ -139,9 +141,12 @@ cpl_status cpl_compile(cpl_program **program, cpl_model_function model, const vo
         p->engine = cpl_engine_hold(o->share->engine);
     else
         status = cpl_engine_new(&p->engine, o->threads, o->seed, err);
+    size_t known = status == CPL_OK ? cpl_parameters_count(p->engine->parameters) : 0;
     if (status == CPL_OK)
         status = compile(p, model, user, o, err);
     if (status != CPL_OK) {
+        if (p->engine)
+            cpl_parameters_truncate(p->engine->parameters, known);
         cpl_program_free(p);
         return status;
     }
@@ -166,6 +171,7 @@ void cpl_program_free(cpl_program *p)
     cpl_release(p->inputs);
     for (int i = 0; i < CPL_MAX_SYMBOLS; i++)
         cpl_geometry_free(&p->geometry[i]);
+    cpl_release(p->loop.length);
     cpl_graph_free(p->traced);
     cpl_release(p->block);
     cpl_release(p->gradients);
@@ -174,6 +180,19 @@ void cpl_program_free(cpl_program *p)
 }
 
 /* ---- plans ---- */
+
+static cpl_status loop_memory(cpl_program *p, int64_t batch, cpl_error *err)
+{
+    if (p->traced->loop_count == 0 || (p->loop.length && batch <= p->loop.length_capacity))
+        return CPL_OK;
+    int32_t *length = cpl_resize(p->loop.length, (size_t)batch + 1, sizeof *length);
+    if (!length)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for a loop over %lld sentences", (long long)batch);
+    p->loop.length = length;
+    p->loop.length_capacity = batch;
+    return CPL_OK;
+}
+
 
 static cpl_status make_block(cpl_program *p, size_t bytes, cpl_error *err)
 {
@@ -236,6 +255,7 @@ cpl_status cpl_program_reserve(cpl_program *p, cpl_mode mode, const cpl_binding 
 {
     const cpl_memory_plan *plan;
     cpl_binding whole = complete(capacity);
+    CPL_TRY(loop_memory(p, capacity->batch, err), err, "cannot plan '%s'", p->name);
     return add_plan(p, mode, &whole, "capacity of the data", &plan, err);
 }
 
@@ -253,6 +273,17 @@ cpl_status cpl_program_block_bytes(const cpl_program *p, cpl_mode mode, const cp
 
 /* ---- running ---- */
 
+/* Elements of a tensor before the step of the running loop. */
+static size_t loop_shift(const cpl_program *p, const cpl_type *type)
+{
+    int at = cpl_type_find(type, CPL_DIM_TIME);
+    if (at < 0 || type->dim[at].symbol != p->loop.symbol)
+        return 0;
+    if (cpl_type_times(type) == 1)
+        return (size_t)(p->loop.row * cpl_type_width(type));
+    return (size_t)p->loop.pairs[type->dim[at + 1].symbol];
+}
+
 static void set_tensor(const cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, int value, int present,
                        cpl_tensor *t)
 {
@@ -265,6 +296,8 @@ static void set_tensor(const cpl_program *p, const cpl_graph *g, const cpl_memor
     t->width = cpl_type_width(&v->type);
     if (!present)
         return;
+    size_t element = v->type.element == CPL_ELEMENT_ID ? sizeof(int32_t) : sizeof(real);
+    size_t shift = p->loop.active ? loop_shift(p, &v->type) * element : 0;
     if (v->input >= 0)
         t->data = p->inputs[v->input].data;
     else if (v->storage == CPL_STORE_PARAMETER)
@@ -273,9 +306,10 @@ static void set_tensor(const cpl_program *p, const cpl_graph *g, const cpl_memor
         t->data = p->gradients + cpl_parameters_at(p->engine->parameters, (size_t)v->parameter)->offset;
     else
         t->data = (real *)(void *)(p->block + plan->offset[value]);
+    t->data = (real *)(void *)((char *)t->data + shift);
 }
 
-static void run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t index)
+void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t index)
 {
     const cpl_call *c = &g->calls[index];
     cpl_run_context *r = &p->context;
@@ -297,6 +331,9 @@ static void run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *
 static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
 {
     const cpl_graph *g = p->traced;
+    cpl_status status = loop_memory(p, p->binding.batch, err);
+    if (status != CPL_OK)
+        return status;
     for (int i = 0; i < g->symbol_count; i++) {
         int padded = g->symbols[i].kind == CPL_DIM_PADDED && p->binding.rows[i] == 0;
         for (int k = 0; padded && k < g->symbol_count; k++) /* no rectangle came in: as wide as what was fed */
@@ -383,11 +420,17 @@ cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
     r->training = mode == CPL_TRAIN;
     if (g->seed >= 0)
         *(real *)(void *)(p->block + plan->offset[g->seed]) = 1;
-    for (size_t i = 0; i < g->call_count; i++)
-        if (!g->calls[i].dead)
-            run_call(p, g, plan, i);
+    for (size_t i = 0; i < g->call_count; i++) {
+        if (g->calls[i].loop) {
+            size_t last = cpl_graph_loop_end(g, i);
+            cpl_program_run_loop(p, g, plan, i, last);
+            i = last;
+        } else if (!g->calls[i].dead)
+            cpl_program_run_call(p, g, plan, i);
+    }
     p->ran = 1;
     p->last_mode = mode;
+    p->step += mode == CPL_TRAIN;
     return CPL_OK;
 }
 

@@ -25,6 +25,19 @@ cpl_engine *cpl_engine_hold(cpl_engine *e);
 void cpl_engine_release(cpl_engine *e);
 size_t cpl_engine_bytes(const cpl_engine *e); /* parameters and scratch */
 
+/* While a loop runs, tensors over its time are seen one step at a time. */
+typedef struct cpl_loop_step {
+    int active;
+    int symbol;
+    int64_t step;
+    int64_t row;                     /* packed rows of the time before this step */
+    int64_t pairs[CPL_MAX_SYMBOLS];  /* elements of [batch time symbol] before this step */
+    cpl_geometry whole;
+    int32_t *length;                 /* [batch] 1 for the sentences that have the step, else 0 */
+    int64_t length_capacity;
+    int32_t offset[2];
+} cpl_loop_step;
+
 enum { CPL_MODES = 2 };
 
 typedef struct cpl_schedule {
@@ -57,15 +70,21 @@ struct cpl_program {
     int ran;                       /* the next feed starts a new round */
     cpl_mode last_mode;
     cpl_memory_plan last_plan;     /* a borrowed copy: its arrays belong to the schedule */
-    uint64_t step;                 /* for random numbers */
+    uint64_t step;                 /* training runs so far, for random numbers; a caller may set it */
     int64_t traces, plans;
     cpl_log log;
     cpl_run_context context;       /* reused for every call */
+    cpl_loop_step loop;            /* the step that runs now */
     void *optimizer;               /* of cpl_adam, which this room does not know */
     void (*free_optimizer)(void *optimizer);
     void *plan_user;
     void (*plan_made)(void *user, const char *reason, const cpl_binding *capacity, size_t bytes);
 };
+
+/* loop.c: runs the calls first … last of a schedule, which stand in one loop, step by step. */
+void cpl_program_run_loop(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t first, size_t last);
+/* program.c: one call, with the tensors of the current step when a loop runs. */
+void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t index);
 
 /* Largest sizes that will come: plans, allocates and touches memory for them ahead of the first run. */
 cpl_status cpl_program_reserve(cpl_program *p, cpl_mode mode, const cpl_binding *capacity, cpl_error *err);

@@ -91,19 +91,19 @@ static void read_time(const reader *r, const cpl_geometry *g)
         }
 }
 
-/* [lead batch t s]: for each lead, sentence after sentence in t's order, each len t × len s. */
+/* [lead batch t s]: for each lead, the rows of t in packed order (cpl_pair_index), each as long as its source. */
 static void read_pairs(const reader *r, const cpl_geometry *t, const cpl_geometry *s)
 {
     int64_t lead = r->rank == 4 ? r->shape[0] : 1, row = 0;
     for (int64_t h = 0; h < lead; h++)
-        for (int64_t i = 0; i < t->batch; i++) {
-            int32_t sentence = t->sentence[i], at = s->position[sentence];
-            for (int64_t k = 0; k < t->length[i]; k++)
+        for (int64_t k = 0; k < t->longest; k++)
+            for (int64_t i = 0; i < cpl_geometry_active(t, k); i++) {
+                int32_t sentence = t->sentence[i], at = s->position[sentence];
                 for (int64_t j = 0; j < s->length[at]; j++, row++) {
                     int64_t tp = t->place[t->offset[k] + i], sp = s->place[s->offset[j] + at];
                     copy_rows(r, ((h * t->batch + sentence) * t->width + tp) * s->width + sp, row, 1);
                 }
-        }
+            }
 }
 
 static void read_batch(const reader *r, int order)

@@ -98,6 +98,14 @@ typedef struct cpl_kernels {
     /* dx = y · (dy − Σ y·dy), each row; dx may be dy. */
     void (*softmax_backward)(int64_t rows, int64_t n, const real *y, const real *dy, real *dx, int64_t ld);
 
+    /* Scores of additive attention, one sentence: scores[t s] = Σ over n of v[n] · tanh(q[t n] + k[s n]); t, s ≥ 0.
+     * scratch: cpl_additive_scratch(t, s, n) reals, 64-byte aligned. tanh within 1e-6 absolute. */
+    void (*additive_scores)(int64_t t, int64_t s, int64_t n, const real *q, const real *k, const real *v, real *scratch,
+                            real *scores);
+    /* From dscores[t s] the gradients dq[t n], dk[s n], dv[n], all overwritten; tanh is computed again. */
+    void (*additive_scores_backward)(int64_t t, int64_t s, int64_t n, const real *q, const real *k, const real *v,
+                                     const real *dscores, real *scratch, real *dq, real *dk, real *dv);
+
     /* Masked cross-entropy of rows of logits[rows n] (ld): row r's label target[r] (0 … n−1), weight 1, or 0 where the
      * label is 0 (padding: no loss, no gradient). bias[n] (may be NULL) is added to the logits first.
      * loss[r] = (logΣexp − logit[target]) or 0; correct[r] = 1 when the first largest logit is the target, else 0.
@@ -123,6 +131,12 @@ typedef struct cpl_kernels {
     void (*adam)(int64_t n, const real *g, real g_scale, real rate, real beta_1, real beta_2, real epsilon,
                  real rate_decay, real *w, real *m, real *v);
 } cpl_kernels;
+
+/* Reals of scratch that the kernels of additive attention need. */
+static inline int64_t cpl_additive_scratch(int64_t t, int64_t s, int64_t n)
+{
+    return (t + s + 1) * ((n + 15) / 16 * 16) + 16 * s + t;
+}
 
 /* The table chosen for this processor; COUPLET_ISA=reference|generic|avx2|avx512 forces one. A name that is
  * unknown, or that the processor lacks, is an error that lists what is there. */

@@ -9,7 +9,8 @@
  *
  * Lines are text as a person reads it (detokenised): BLEU splits them with its own rules, exact match compares
  * bytes. Token accuracy and the loss are counted by the engine, not here. One cpl_metric for one thread;
- * parts counted by several are joined with cpl_metric_merge. */
+ * parts counted by several are joined with cpl_metric_merge. ROUGE is in rouge.h, repetition and copying in
+ * repetition.h. */
 #ifndef CPL_METRIC_METRIC_H
 #define CPL_METRIC_METRIC_H
 

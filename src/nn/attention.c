@@ -1,5 +1,6 @@
 /* attention.c: multi-head cross-attention with projections: y = concat_h(softmax(q kᵀ / √d) v) · output + bias, where
- * q, k, v are projections with bias and d is the width of one head. */
+ * q, k, v are projections with bias and d is the width of one head. Other scores on request:
+ * dot and general are the same op over the memory itself, additive is additive_attention.c. */
 #include <math.h>
 #include "graph/attributes.h"
 #include "graph/graph.h"
@@ -19,6 +20,10 @@ cpl_attention_memory cpl_attention_project(cpl_graph *g, const char *name, cpl_n
                                            const cpl_attention_options *o, int64_t query_units)
 {
     int64_t units = o && o->key_units ? o->key_units : query_units;
+    if (o && o->score == CPL_SCORE_ADDITIVE)
+        return cpl_additive_attention_project(g, name, memory, &(cpl_additive_attention_options){units}, query_units);
+    if (o && o->score != CPL_SCORE_MULTIHEAD)
+        return (cpl_attention_memory){.keys = memory, .values = memory};
     cpl_enter(g, name);
     cpl_attention_memory m = {.keys = project(g, "key", memory, units, "keys"),
                               .values = project(g, "value", memory, units, "keys")};
@@ -26,10 +31,28 @@ cpl_attention_memory cpl_attention_project(cpl_graph *g, const char *name, cpl_n
     return m;
 }
 
+/* Scores q·m_s and q·W·m_s: one head, not scaled. */
+static cpl_attention_result plain_query(cpl_graph *g, const char *name, cpl_node *query, cpl_attention_memory memory,
+                                        cpl_score score)
+{
+    cpl_attention_attributes attributes = {.heads = 1, .scale = 1.0f};
+    cpl_enter(g, name);
+    if (score == CPL_SCORE_GENERAL)
+        query = cpl_dense(g, "query", query, &(cpl_dense_options){.units = last_size(memory.keys), .dim = "keys",
+                                                                  .no_bias = 1});
+    cpl_node *y = cpl_apply(g, "attention", &attributes, (cpl_node *[]){query, memory.keys, memory.values}, 3);
+    cpl_leave(g);
+    return (cpl_attention_result){.y = y, .weights = cpl_node_output(y, 1)};
+}
+
 cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_node *query, cpl_attention_memory memory,
                                          const cpl_attention_options *o)
 {
     int64_t heads = o && o->heads ? o->heads : 1, units = last_size(query), wide = last_size(memory.keys);
+    if (o && o->score == CPL_SCORE_ADDITIVE)
+        return cpl_additive_attention_query(g, name, query, memory);
+    if (o && o->score != CPL_SCORE_MULTIHEAD)
+        return plain_query(g, name, query, memory, o->score);
     cpl_enter(g, name);
     if (heads < 1 || wide % heads)
         cpl_graph_fail(g, cpl_graph_path(g, ""), "%lld heads do not divide keys=%lld", (long long)heads,

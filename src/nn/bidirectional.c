@@ -19,6 +19,8 @@ cpl_bidirectional_result cpl_bidirectional(cpl_graph *g, const char *name, cpl_n
                                            const cpl_bidirectional_options *o)
 {
     cpl_enter(g, name);
+    static const char *const merges[] = {"sum", "concat", "average", "multiply"};
+    cpl_graph_layer(g, "bidirectional merge=%s", merges[o->merge]);
     cpl_rnn_options direction = {.cell = o->cell, .units = o->units, .h = o->forward_h, .c = o->forward_c,
                                  .recurrent_initializer = o->recurrent_initializer};
     cpl_bidirectional_result r = {.forward = cpl_rnn(g, "forward", x, &direction)};

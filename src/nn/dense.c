@@ -5,6 +5,12 @@
 cpl_node *cpl_dense(cpl_graph *g, const char *name, cpl_node *x, const cpl_dense_options *o)
 {
     cpl_enter(g, name);
+    static const char *const activations[] = {"linear", "tanh", "sigmoid", "relu"};
+    int known = o->activation >= 0 && o->activation < 4;
+    if (!known)
+        cpl_graph_fail(g, cpl_graph_path(g, ""), "activation is %d, expected 0 to 3", o->activation);
+    cpl_graph_layer(g, "dense units=%lld activation=%s%s", (long long)o->units,
+                    known ? activations[o->activation] : "", o->no_bias ? " no_bias" : "");
     const char *dim = o->dim ? o->dim : "units";
     const cpl_type *type = cpl_node_type(x);
     long long units = o->units, in = type && type->rank ? type->dim[type->rank - 1].size : 0;

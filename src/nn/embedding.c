@@ -5,6 +5,7 @@
 cpl_node *cpl_embedding(cpl_graph *g, const char *name, cpl_node *ids, const cpl_embedding_options *o)
 {
     cpl_enter(g, name);
+    cpl_graph_layer(g, "embedding size=%lld units=%lld", (long long)o->size, (long long)o->units);
     const cpl_type *type = cpl_node_type(ids);
     if (type && type->element == CPL_ELEMENT_ID && type->entries != o->size)
         cpl_graph_fail(g, cpl_graph_path(g, ""), "embedding has size=%lld but vocabulary '%s' has %lld entries",

@@ -5,6 +5,7 @@
 cpl_node *cpl_layer_norm(cpl_graph *g, const char *name, cpl_node *x, double epsilon)
 {
     cpl_enter(g, name);
+    cpl_graph_layer(g, "layer_norm epsilon=%g", epsilon > 0 ? epsilon : 1e-3);
     const cpl_type *type = cpl_node_type(x);
     const cpl_dim *last = type && type->rank ? &type->dim[type->rank - 1] : NULL;
     long long n = last ? last->size : 0;

@@ -8,7 +8,7 @@
  *
  * A sentence's rows do not stand together in packed rows, so each task gathers one sentence into scratch, works
  * on plain matrices and scatters the result. A sentence without source steps has no weights and y = 0. Weights are
- * stored head by head, then by sentence in the length order of t: a block [steps of t, steps of s] each. */
+ * stored head by head, each in packed rows of t (cpl_pair_index). */
 #include <string.h>
 #include "base/error.h"
 #include "graph/attributes.h"
@@ -18,7 +18,8 @@
 /* Of one thread: a sentence's rows of q, k, v and y, and the same of their gradients. */
 typedef struct sentence_space {
     real *q, *k, *v, *y;
-    real *dq, *dk, *dv, *scores; /* scores: p where the weights are not stored, ds in the backward pass */
+    real *dq, *dk, *dv;
+    real *scores, *ds; /* p; its gradient in the backward pass */
 } sentence_space;
 
 typedef struct attention {
@@ -27,7 +28,8 @@ typedef struct attention {
     int64_t heads, width, head; /* width = heads · head */
     real scale;
     int causal;
-    int64_t *begin;             /* [batch + 1] where a sentence's weights begin within a head */
+    cpl_pair_index rows;        /* of the weights */
+    int64_t pairs;              /* weights of one head */
     char *threads;              /* each thread's space of `bytes` */
     size_t bytes;
 } attention;
@@ -41,6 +43,7 @@ static sentence_space thread_space(cpl_carve *c, int64_t t, int64_t s, int64_t w
     p.v = cpl_carve_reals(c, s * width);
     p.scores = cpl_carve_reals(c, t * s);
     if (backward) {
+        p.ds = cpl_carve_reals(c, t * s);
         p.dq = cpl_carve_reals(c, t * width);
         p.dk = cpl_carve_reals(c, s * width);
         p.dv = cpl_carve_reals(c, s * width);
@@ -56,7 +59,7 @@ static int64_t longest(const cpl_type *type, const cpl_binding *b)
 static size_t workspace(const cpl_size_context *s)
 {
     cpl_carve begin = {0}, one = {0};
-    cpl_carve_bytes(&begin, (size_t)(s->binding->batch + 1) * sizeof(int64_t));
+    cpl_carve_bytes(&begin, cpl_pair_index_bytes(s->binding->batch, longest(s->in[0], s->binding)));
     thread_space(&one, longest(s->in[0], s->binding), longest(s->in[1], s->binding), cpl_type_width(s->in[0]),
                  s->backward);
     return begin.used + (size_t)s->threads * one.used;
@@ -74,14 +77,13 @@ static void begin_run(attention *a, const cpl_run_context *r, int backward)
     a->head = a->width / a->heads;
     a->scale = (real)attributes->scale;
     a->causal = attributes->causal;
-    a->begin = cpl_carve_bytes(&c, (size_t)(a->t->batch + 1) * sizeof(int64_t));
+    void *index = cpl_carve_bytes(&c, cpl_pair_index_bytes(a->t->batch, a->t->longest));
+    a->rows = cpl_pair_index_make(index, a->t, a->s);
+    a->pairs = a->rows.base[a->t->longest];
     thread_space(&one, a->t->longest, a->s->longest, a->width, backward);
     a->bytes = one.used;
     a->threads = a->r->workspace;
     a->threads += c.used;
-    a->begin[0] = 0;
-    for (int64_t i = 0; i < a->t->batch; i++)
-        a->begin[i + 1] = a->begin[i] + (int64_t)a->t->length[i] * a->s->length[a->s->position[a->t->sentence[i]]];
 }
 
 /* ---- rows of one sentence ---- */
@@ -123,9 +125,19 @@ static sentence_space space_of(const attention *a, int thread, int backward)
     return thread_space(&c, a->t->longest, a->s->longest, a->width, backward);
 }
 
-static real *weights_of(const attention *a, int64_t head, int64_t i)
+/* A sentence's weights of one head, as a plain matrix [steps of t, steps of s]; and back. */
+static void gather_weights(const attention *a, int64_t head, const pair *p, const real *weights, real *rows)
 {
-    return a->r->out[1].data + head * a->begin[a->t->batch] + a->begin[i];
+    for (int64_t k = 0; k < p->t; k++)
+        memcpy(rows + k * p->s, weights + head * a->pairs + cpl_pair_row(&a->rows, k, p->i),
+               (size_t)p->s * sizeof *rows);
+}
+
+static void scatter_weights(const attention *a, int64_t head, const pair *p, const real *rows, real *weights)
+{
+    for (int64_t k = 0; k < p->t; k++)
+        memcpy(weights + head * a->pairs + cpl_pair_row(&a->rows, k, p->i), rows + k * p->s,
+               (size_t)p->s * sizeof *rows);
 }
 
 /* ---- forward ---- */
@@ -162,10 +174,12 @@ static void sentence_forward(void *arguments, int64_t task, int thread)
     if (!p.s)
         clear(m.y, p.t * w);
     for (int64_t h = 0; p.s && h < a->heads; h++) {
-        real *scores = r->out[1].data ? weights_of(a, h, p.i) : m.scores;
+        real *scores = m.scores;
         r->kernels->gemm(&(cpl_gemm){.transpose_b = 1, .m = p.t, .n = p.s, .k = d, .a = m.q + h * d, .lda = w,
                                      .b = m.k + h * d, .ldb = w, .c = scores, .ldc = p.s}, r->scratch[thread]);
         normalise(a, &p, scores);
+        if (r->out[1].data)
+            scatter_weights(a, h, &p, scores, r->out[1].data);
         r->kernels->gemm(&(cpl_gemm){.m = p.t, .n = d, .k = p.s, .a = scores, .lda = p.s, .b = m.v + h * d, .ldb = w,
                                      .c = m.y + h * d, .ldc = w}, r->scratch[thread]);
     }
@@ -182,25 +196,34 @@ static void forward(const cpl_run_context *r)
 
 /* ---- backward ---- */
 
+/* rows += the gradient that readers of the weights gave. */
+static void add_weights(const attention *a, int64_t head, const pair *p, const real *dweights, real *rows)
+{
+    for (int64_t k = 0; k < p->t; k++)
+        a->r->kernels->add(p->s, rows + k * p->s, dweights + head * a->pairs + cpl_pair_row(&a->rows, k, p->i),
+                           rows + k * p->s);
+}
+
 /* m.y holds dy. */
 static void head_backward(const attention *a, const sentence_space *m, const pair *p, int64_t h, void *scratch)
 {
     const cpl_run_context *r = a->r;
     const cpl_kernels *f = r->kernels;
-    const real *weights = weights_of(a, h, p->i);
+    const real *weights = m->scores;
     int64_t w = a->width, d = a->head, at = h * d, n = p->t * p->s;
 
+    gather_weights(a, h, p, r->out[1].data, m->scores);
     f->gemm(&(cpl_gemm){.transpose_a = 1, .m = p->s, .n = d, .k = p->t, .a = weights, .lda = p->s, .b = m->y + at,
                         .ldb = w, .c = m->dv + at, .ldc = w}, scratch);
     f->gemm(&(cpl_gemm){.transpose_b = 1, .m = p->t, .n = p->s, .k = d, .a = m->y + at, .lda = w, .b = m->v + at,
-                        .ldb = w, .c = m->scores, .ldc = p->s}, scratch);
+                        .ldb = w, .c = m->ds, .ldc = p->s}, scratch);
     if (r->dout[1].data)
-        f->add(n, m->scores, r->dout[1].data + (weights - r->out[1].data), m->scores);
-    f->softmax_backward(p->t, p->s, weights, m->scores, m->scores, p->s);
-    f->scale(n, a->scale, m->scores, m->scores);
-    f->gemm(&(cpl_gemm){.m = p->t, .n = d, .k = p->s, .a = m->scores, .lda = p->s, .b = m->k + at, .ldb = w,
+        add_weights(a, h, p, r->dout[1].data, m->ds);
+    f->softmax_backward(p->t, p->s, weights, m->ds, m->ds, p->s);
+    f->scale(n, a->scale, m->ds, m->ds);
+    f->gemm(&(cpl_gemm){.m = p->t, .n = d, .k = p->s, .a = m->ds, .lda = p->s, .b = m->k + at, .ldb = w,
                         .c = m->dq + at, .ldc = w}, scratch);
-    f->gemm(&(cpl_gemm){.transpose_a = 1, .m = p->s, .n = d, .k = p->t, .a = m->scores, .lda = p->s, .b = m->q + at,
+    f->gemm(&(cpl_gemm){.transpose_a = 1, .m = p->s, .n = d, .k = p->t, .a = m->ds, .lda = p->s, .b = m->q + at,
                         .ldb = w, .c = m->dk + at, .ldc = w}, scratch);
 }
 
@@ -287,6 +310,7 @@ const cpl_op cpl_op_attention = {
     .name = "attention",
     .doc = "scaled dot-product attention with heads over the source steps that exist",
     .signature = "q[batch t hd] k[batch s hd] v[batch s hd] -> y[batch t hd] weights[h batch t s]",
+    .flags = CPL_OP_LOCAL,
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_OUT1,
     .attributes = sizeof(cpl_attention_attributes),
     .shape = shape,

@@ -53,6 +53,7 @@ const cpl_op cpl_op_concat = {
     .name = "concat",
     .doc = "two tensors side by side in the last dimension",
     .signature = "x1[... a] x2[... b] -> y[... a+b]",
+    .flags = CPL_OP_LOCAL,
     .forward = forward,
     .backward = backward,
     .tests = tests,

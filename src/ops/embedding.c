@@ -93,6 +93,7 @@ const cpl_op cpl_op_embedding = {
     .name = "embedding",
     .doc = "row of a table for each id",
     .signature = "id ids[...] w[size units] -> y[... units]",
+    .flags = CPL_OP_LOCAL,
     .keeps = CPL_KEEP_IN0,
     .check = check,
     .forward = forward,

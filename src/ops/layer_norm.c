@@ -93,6 +93,7 @@ const cpl_op cpl_op_layer_norm = {
     .name = "layer_norm",
     .doc = "normalises each row to mean beta and deviation gamma",
     .signature = "x[... n] gamma[n] beta[n] -> y[... n] ; keep[... 2]",
+    .flags = CPL_OP_LOCAL,
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1,
     .attributes = sizeof(cpl_layer_norm_attributes),
     .workspace = workspace,

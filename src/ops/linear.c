@@ -111,6 +111,7 @@ const cpl_op cpl_op_linear = {
     .name = "linear",
     .doc = "dense layer: f(x·w + b)",
     .signature = "x[... in] w[in out] b[out]? -> y[... out]",
+    .flags = CPL_OP_LOCAL,
     .keeps_of = keeps_of,
     .attributes = sizeof(cpl_activation_attributes),
     .workspace = workspace,

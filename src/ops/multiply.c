@@ -43,6 +43,7 @@ const cpl_op cpl_op_multiply = {
     .name = "multiply",
     .doc = "product of two tensors of one shape, element by element",
     .signature = "x1[...] x2[...] -> y[...]",
+    .flags = CPL_OP_LOCAL,
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1,
     .forward = forward,
     .backward = backward,

@@ -40,6 +40,5 @@ cpl_status cpl_adam(cpl_program *p, double learning_rate, cpl_error *err)
     if (cpl_scalar(p, "count") == 0)
         return CPL_OK;
     cpl_optimizer_update(o->optimizer, ++o->step, learning_rate, 0);
-    p->step = (uint64_t)o->step;
     return CPL_OK;
 }

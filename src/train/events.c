@@ -137,12 +137,13 @@ void cpl_trainer_tell_start(cpl_trainer *t)
     send(t, &e);
 }
 
-/* Tokens per second since the last line of the log; a fresh window shows the speed of the one before. */
-static double speed(cpl_trainer *t, double elapsed, double tokens)
+/* Tokens per second since the last line of the log. For a bar, a window that is too short to tell shows the speed of
+ * the one before. */
+static double speed(cpl_trainer *t, double elapsed, double tokens, int for_log)
 {
     cpl_window *w = &t->window;
     w->tokens += tokens;
-    if (elapsed - w->since > 0.1 || !(w->rate > 0))
+    if (for_log || elapsed - w->since > 0.1 || !(w->rate > 0))
         w->rate = elapsed > w->since ? w->tokens / (elapsed - w->since) : w->rate;
     return w->rate;
 }
@@ -150,12 +151,13 @@ static double speed(cpl_trainer *t, double elapsed, double tokens)
 void cpl_trainer_tell_step(cpl_trainer *t, const cpl_step_result *r)
 {
     cpl_progress_event e = event_of(t, "step");
-    e.tokens_per_second = speed(t, e.elapsed_seconds, r->tokens);
+    int logged = r->updated && t->state.step % t->training->log_every == 0;
+    e.tokens_per_second = speed(t, e.elapsed_seconds, r->tokens, logged);
     e.loss = cpl_sums_loss(&t->state.sums);
     e.accuracy = cpl_sums_accuracy(&t->state.sums);
     e.learning_rate = r->rate;
     e.seconds_left = seconds_left(t, e.elapsed_seconds);
-    if (r->updated && t->state.step % t->training->log_every == 0) {
+    if (logged) {
         cpl_json *line = begin(t, "step");
         cpl_json_set_int(line, "step", t->state.step);
         cpl_json_set_int(line, "epoch", t->state.epoch + 1);

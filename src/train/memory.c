@@ -34,11 +34,12 @@ static cpl_status block_bytes(const cpl_trainer *t, uint64_t *bytes, cpl_error *
     return status;
 }
 
-cpl_status cpl_trainer_count_memory(cpl_trainer *t, uint64_t bytes_before, cpl_error *err)
+cpl_status cpl_trainer_count_memory(cpl_trainer *t, const cpl_trainer_options *options, cpl_error *err)
 {
     cpl_memory_figures *m = &t->memory;
     const cpl_engine *e = t->program->engine;
-    uint64_t weights = cpl_parameters_bytes(e->parameters), block, held = cpl_memory_live_bytes() - bytes_before;
+    uint64_t weights = cpl_parameters_bytes(e->parameters), block;
+    uint64_t held = cpl_memory_live_bytes() - options->bytes_before, peak = cpl_peak_rss() - options->peak_before;
     uint64_t threads = (uint64_t)e->threads, scratch = threads * e->kernels->gemm_scratch;
     uint64_t data = cpl_dataset_bytes(t->data), files = cpl_model_set_bytes(t->set);
     uint64_t batches = cpl_batcher_bytes(t->train) + (t->valid ? cpl_batcher_bytes(t->valid) : 0);
@@ -58,5 +59,8 @@ cpl_status cpl_trainer_count_memory(cpl_trainer *t, uint64_t bytes_before, cpl_e
     add(m, "threads", scratch + threads * STACK_TOUCHED, 0);
     add(m, "files", files + cpl_model_set_write_bytes(t->set), 0);
     add(m, "graphs", held > named ? held - named : 0, 0);
+    /* Reading a large file for a small model takes more than training does: that peak lies behind us. */
+    if (peak > m->peak)
+        add(m, "reading", peak - m->peak, 0);
     return CPL_OK;
 }

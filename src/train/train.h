@@ -24,6 +24,7 @@ typedef struct cpl_trainer_options {
     const cpl_dataset *data;
     const cpl_log *log;    /* of warnings while it is built; NULL: silent */
     uint64_t bytes_before; /* cpl_memory_live_bytes() before the data were read: what is not the run's */
+    uint64_t peak_before;  /* cpl_peak_rss() at the same time */
 } cpl_trainer_options;
 
 /* Traces and compiles the model, checks every id of the data against it (A03), makes batches. */
@@ -53,6 +54,7 @@ typedef struct cpl_memory_figures {
 } cpl_memory_figures;
 
 const cpl_memory_figures *cpl_trainer_memory(const cpl_trainer *t);
+uint64_t cpl_peak_rss(void); /* the most that this process ever held, in bytes */
 
 /* ---- fit.c ---- */
 

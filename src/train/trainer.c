@@ -105,7 +105,7 @@ cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options
     if (status == CPL_OK)
         status = cpl_trainer_prepare_examples(t, err);
     if (status == CPL_OK)
-        status = cpl_trainer_count_memory(t, options->bytes_before, err);
+        status = cpl_trainer_count_memory(t, options, err);
     if (status != CPL_OK) {
         cpl_trainer_free(t);
         return status;

@@ -66,8 +66,7 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err);
 cpl_status cpl_trainer_validate(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_error *err);
 
 /* memory.c: fills t->memory. */
-cpl_status cpl_trainer_count_memory(cpl_trainer *t, uint64_t bytes_before, cpl_error *err);
-uint64_t cpl_peak_rss(void);
+cpl_status cpl_trainer_count_memory(cpl_trainer *t, const cpl_trainer_options *options, cpl_error *err);
 
 /* checkpoint.c */
 cpl_status cpl_trainer_save(cpl_trainer *t, cpl_error *err);       /* a checkpoint */

@@ -1,10 +1,13 @@
 /* dead.c: drops calls that nothing reads. Roots are the outputs, the loss, and gradients of parameters. */
 #include "graph/graph.h"
 
-static void need(char *needed, int value)
+/* 1 when the value was not marked before. */
+static int need(char *needed, int value)
 {
-    if (value >= 0)
-        needed[value] = 1;
+    if (value < 0 || needed[value])
+        return 0;
+    needed[value] = 1;
+    return 1;
 }
 
 static int is_root(const cpl_graph *g, int value)
@@ -25,6 +28,22 @@ static int wanted(const cpl_graph *g, const cpl_call *c, const char *needed)
     return 0;
 }
 
+/* Marks what the call reads; 1 when something new was marked. */
+static int mark_reads(const cpl_call *c, char *needed)
+{
+    int found = 0;
+    for (int k = 0; k < c->inputs; k++)
+        if (cpl_call_reads_input(c, k))
+            found |= need(needed, c->in[k]);
+    for (int k = 0; k < c->outputs && c->backward; k++) {
+        if (cpl_call_reads_output(c, k))
+            found |= need(needed, c->out[k]);
+        found |= need(needed, c->dout[k]);
+    }
+    return found;
+}
+
+/* A loop's carried states read what is made later in its body: walk until nothing new is found. */
 void cpl_pass_dead(cpl_graph *g)
 {
     char *needed = cpl_alloc(g->value_count ? g->value_count : 1, 1);
@@ -33,20 +52,14 @@ void cpl_pass_dead(cpl_graph *g)
     need(needed, g->loss);
     for (size_t i = 0; i < g->output_count; i++)
         need(needed, g->outputs[i].value);
-    for (size_t i = g->call_count; i-- > 0;) {
-        cpl_call *c = &g->calls[i];
-        if (c->dead || !wanted(g, c, needed)) {
-            c->dead = 1;
-            continue;
-        }
-        for (int k = 0; k < c->inputs; k++)
-            if (cpl_call_reads_input(c, k))
-                need(needed, c->in[k]);
-        for (int k = 0; k < c->outputs && c->backward; k++) {
-            if (cpl_call_reads_output(c, k))
-                need(needed, c->out[k]);
-            need(needed, c->dout[k]);
-        }
+    int found = 1;
+    while (found) {
+        found = 0;
+        for (size_t i = g->call_count; i-- > 0;)
+            if (!g->calls[i].dead && wanted(g, &g->calls[i], needed))
+                found |= mark_reads(&g->calls[i], needed);
     }
+    for (size_t i = 0; i < g->call_count; i++)
+        g->calls[i].dead |= !wanted(g, &g->calls[i], needed);
     cpl_release(needed);
 }

@@ -41,6 +41,11 @@ void cpl_ref_lstm_backward(int64_t rows, int64_t u, const real *keep, const real
 
 void cpl_ref_softmax(int64_t rows, int64_t n, real *x, int64_t ldx);
 void cpl_ref_softmax_backward(int64_t rows, int64_t n, const real *y, const real *dy, real *dx, int64_t ld);
+void cpl_ref_additive_scores(int64_t t, int64_t s, int64_t n, const real *q, const real *k, const real *v,
+                             real *scratch, real *scores);
+void cpl_ref_additive_scores_backward(int64_t t, int64_t s, int64_t n, const real *q, const real *k,
+                                      const real *v, const real *dscores, real *scratch, real *dq, real *dk,
+                                      real *dv);
 void cpl_ref_cross_entropy(int64_t rows, int64_t n, real *logits, int64_t ld, const real *bias, const int32_t *target,
                            real scale, int gradient, real *loss, real *correct);
 void cpl_ref_argmax(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index);

@@ -71,6 +71,7 @@ INLINE vec fma_(vec a, vec b, vec c); /* a·b + c, rounded once where the proces
 INLINE vec max_(vec a, vec b);        /* b where either is a NaN */
 INLINE vec min_(vec a, vec b);        /* b where either is a NaN */
 INLINE vec sqrt_(vec a);
+INLINE vec inverse_guess(vec a); /* 1/a to 11 bits or more, for 1e-37 < |a| < 1e37 */
 
 #if defined __AVX512F__
 
@@ -107,6 +108,11 @@ INLINE vec min_(vec a, vec b)
 INLINE vec sqrt_(vec a)
 {
     return _mm512_sqrt_ps(a);
+}
+
+INLINE vec inverse_guess(vec a)
+{
+    return _mm512_rcp14_ps(a);
 }
 
 #elif defined __AVX2__
@@ -155,6 +161,11 @@ INLINE vec sqrt_(vec a)
     return _mm256_sqrt_ps(a);
 }
 
+INLINE vec inverse_guess(vec a)
+{
+    return _mm256_rcp_ps(a);
+}
+
 #else
 
 INLINE vec load_fill(const float *p, int w, vec fill)
@@ -198,6 +209,11 @@ INLINE vec sqrt_(vec a)
     return _mm_sqrt_ps(a);
 }
 
+INLINE vec inverse_guess(vec a)
+{
+    return _mm_rcp_ps(a);
+}
+
 #else
 
 INLINE vec max_(vec a, vec b)
@@ -226,6 +242,13 @@ INLINE vec sqrt_(vec a)
     return (vec)vsqrtq_f32((float32x4_t)a);
 }
 
+INLINE vec inverse_guess(vec a)
+{
+    float32x4_t x = (float32x4_t)a, guess = vrecpeq_f32(x);
+
+    return (vec)vmulq_f32(guess, vrecpsq_f32(x, guess));
+}
+
 #else
 
 INLINE vec fma_(vec a, vec b, vec c)
@@ -238,6 +261,11 @@ INLINE vec sqrt_(vec a)
     for (int i = 0; i < LANES; i++)
         a[i] = sqrtf(a[i]);
     return a;
+}
+
+INLINE vec inverse_guess(vec a)
+{
+    return splat(1.0f) / a;
 }
 
 #endif

@@ -38,6 +38,11 @@ void CPL_FN(lstm_backward)(int64_t rows, int64_t u, const float *keep, const flo
 
 void CPL_FN(softmax)(int64_t rows, int64_t n, float *x, int64_t ldx);
 void CPL_FN(softmax_backward)(int64_t rows, int64_t n, const float *y, const float *dy, float *dx, int64_t ld);
+void CPL_FN(additive_scores)(int64_t t, int64_t s, int64_t n, const float *q, const float *k, const float *v,
+                             float *scratch, float *scores);
+void CPL_FN(additive_scores_backward)(int64_t t, int64_t s, int64_t n, const float *q, const float *k,
+                                      const float *v, const float *dscores, float *scratch, float *dq, float *dk,
+                                      float *dv);
 void CPL_FN(cross_entropy)(int64_t rows, int64_t n, float *logits, int64_t ld, const float *bias, const int32_t *target,
                            float scale, int gradient, float *loss, float *correct);
 void CPL_FN(argmax)(int64_t rows, int64_t n, const float *x, int64_t ldx, int32_t *index);

@@ -1,0 +1,68 @@
+/* attention.c: from the step graph's weights [heads batch t s] to one matrix for each row of the batch.
+ *
+ * Rows end at different steps and have sources of different lengths, so each row's matrix grows by itself: nothing
+ * has to be put together at the end, and a long row costs its own size only. */
+#include "decode/attention.h"
+
+#include <string.h>
+#include "base/error.h"
+#include "base/memory.h"
+
+cpl_status cpl_attention_begin(cpl_attention_record *a, int64_t count, cpl_error *err)
+{
+    size_t n = (size_t)count;
+    if (n <= a->count)
+        return CPL_OK;
+    if (cpl_grow(&a->rows, &a->capacity, n, sizeof *a->rows))
+        CPL_FAIL(err, CPL_FAILED, "out of memory for the attention of %zu sentences", n);
+    memset(a->rows + a->count, 0, (n - a->count) * sizeof *a->rows);
+    a->count = n;
+    return CPL_OK;
+}
+
+/* The mean over the heads becomes row `step` of the sentence's matrix. `apart`: elements between two heads. */
+static int keep_row(cpl_attention_row *row, const float *weights, int64_t heads, int64_t apart, int64_t step,
+                    int64_t length)
+{
+    if (cpl_grow(&row->weights, &row->capacity, (size_t)((step + 1) * length), sizeof *row->weights))
+        return -1;
+    float *to = row->weights + step * length;
+    for (int64_t s = 0; s < length; s++) {
+        float sum = 0;
+        for (int64_t h = 0; h < heads; h++)
+            sum += weights[h * apart + s];
+        to[s] = sum / (float)heads;
+    }
+    return 0;
+}
+
+cpl_status cpl_attention_keep(cpl_attention_record *a, cpl_program *program, int64_t step, const int64_t *alive,
+                              const int64_t *length, cpl_error *err)
+{
+    int64_t shape[6];
+    int rank;
+    cpl_tensor t;
+    if (!cpl_program_output(program, "weights", &t))
+        CPL_FAIL(err, CPL_USAGE, "this model has no attention");
+    CPL_TRY(cpl_read(program, "weights", NULL, 0, shape, &rank, err), err, "cannot read the attention");
+    if (rank != 4)
+        CPL_FAIL(err, CPL_FAILED, "the attention weights have %d dimensions, expected [heads batch t s]", rank);
+    size_t n = (size_t)(shape[0] * shape[1] * shape[2] * shape[3]);
+    if (cpl_grow(&a->step, &a->step_capacity, n, sizeof *a->step))
+        CPL_FAIL(err, CPL_FAILED, "out of memory for %zu attention weights", n);
+    CPL_TRY(cpl_read(program, "weights", a->step, n, shape, &rank, err), err, "cannot read the attention");
+    int64_t width = shape[2] * shape[3], apart = shape[1] * width;
+    for (int64_t i = 0; i < shape[1]; i++)
+        if (alive[i] && keep_row(&a->rows[i], a->step + i * width, shape[0], apart, step, length[i]))
+            CPL_FAIL(err, CPL_FAILED, "out of memory for the attention of %lld tokens", (long long)step + 1);
+    return CPL_OK;
+}
+
+void cpl_attention_free(cpl_attention_record *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        cpl_release(a->rows[i].weights);
+    cpl_release(a->rows);
+    cpl_release(a->step);
+    *a = (cpl_attention_record){0};
+}
