@@ -18,7 +18,7 @@ setup: ## install the system packages that are missing (names and size first)
 
 build: ## build the command: build/couplet
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS)
-	@cmake --build $(BUILD) -j $(JOBS)
+	@cmake --build $(BUILD) -j $(JOBS) $(if $(TARGET),--target $(TARGET))
 
 demo: ## set up, build, train on the embedded sample and translate (a few minutes)
 	@scripts/demo.sh

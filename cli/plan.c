@@ -16,6 +16,7 @@ int cpl_cli_plan(const cpl_cli_command *self, int argc, char **argv)
         .config_path = positional.items[0],
         .set = flags.set.items,
         .set_count = flags.set.count,
+        .memory = flags.memory,
         .threads = (int)flags.threads,
         .message = cpl_cli_message,
     };

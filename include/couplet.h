@@ -81,8 +81,13 @@ typedef struct cpl_input_type {
     const char *vocabulary; /* ids only: which vocabulary they count in, such as "target" */
     int64_t size;           /* ids: entries of that vocabulary; reals: size of the last dimension, 0 if it is none */
 } cpl_input_type;
+#ifdef __cplusplus /* which has no compound literals */
+#define CPL_ID(name, entries) (cpl_input_type{1, (name), static_cast<int64_t>(entries)})
+#define CPL_REALS(last) (cpl_input_type{0, nullptr, static_cast<int64_t>(last)})
+#else
 #define CPL_ID(name, entries) ((cpl_input_type){.id = 1, .vocabulary = (name), .size = (entries)})
 #define CPL_REALS(last) ((cpl_input_type){.id = 0, .size = (last)})
+#endif
 
 /* Declares an input by name, element type and named shape. */
 CPL_API cpl_node *cpl_input(cpl_graph *g, const char *name, cpl_input_type type, const char *shape);
@@ -179,6 +184,7 @@ typedef struct cpl_attention_options {
 } cpl_attention_options;
 typedef struct cpl_attention_memory {
     cpl_node *keys, *values; /* [batch s key_units]; values (dot and general: both) may be the memory [batch s units] */
+    cpl_node *prepared;      /* additive: cpl_additive_attention_prepare of keys; NULL: none, always allowed */
 } cpl_attention_memory;
 typedef struct cpl_attention_result {
     cpl_node *y;       /* [batch t units]: multi-head: as wide as the query; else as the memory */
@@ -205,6 +211,11 @@ CPL_API cpl_attention_memory cpl_additive_attention_project(cpl_graph *g, const 
                                                             int64_t query_units);
 CPL_API cpl_attention_result cpl_additive_attention_query(cpl_graph *g, const char *name, cpl_node *query,
                                                           cpl_attention_memory memory);
+/* What every step would compute of the keys again, [batch s keys]. Queries inside a loop make it themselves, once
+ * before the loop. A graph of a single step (decoding) that is handed keys and values as inputs may be handed this
+ * third one too, as memory.prepared: made with the keys, and each step takes about half the time. It carries no
+ * gradient: keys must be there as well. Whole sequences of queries need none. */
+CPL_API cpl_node *cpl_additive_attention_prepare(cpl_graph *g, cpl_node *keys);
 /* Both at once. */
 CPL_API cpl_attention_result cpl_additive_attention(cpl_graph *g, const char *name, cpl_node *query, cpl_node *memory,
                                                     const cpl_additive_attention_options *o);
@@ -231,6 +242,22 @@ typedef struct cpl_loss_result {
 /* logits [batch t vocab] of the targets' own vocabulary; targets: ids [batch t]. Padding stays in the softmax's
  * denominator. */
 CPL_API cpl_loss_result cpl_masked_cross_entropy(cpl_graph *g, cpl_node *logits, cpl_node *targets);
+
+/* What a model needs to copy words of its source (pointer-generator, See et al. 2017). Extended ids: those of the
+ * target vocabulary, and from its size on the words of a sentence's own source that it lacks, numbered by sentence. */
+typedef struct cpl_copying {
+    cpl_node *gate;    /* [batch t 1]: the logit of writing from the vocabulary rather than copying */
+    cpl_node *weights; /* [batch t s], or [heads=1 batch t s]: how much each source word is pointed at */
+    cpl_node *ids;     /* extended ids [batch s] of the source words */
+} cpl_copying;
+/* The loss of the mixture σ(gate) · softmax(logits) + (1 − σ(gate)) · the weights on the target's word. logits come
+ * from a dense layer; targets: extended ids [batch t]. Declare both ids by CPL_EXTENDED_ID. */
+CPL_API cpl_loss_result cpl_copying_cross_entropy(cpl_graph *g, cpl_node *logits, const cpl_copying *copying,
+                                                  cpl_node *targets);
+/* [] Σ over steps and source words of min(weight now, sum of the weights before), divided by the number of targets that
+ * are not 0: what coverage minimises beside the loss itself. weights as in cpl_copying. */
+CPL_API cpl_node *cpl_coverage(cpl_graph *g, cpl_node *weights, cpl_node *targets);
+#define CPL_EXTENDED_ID CPL_ID("target and source words", INT32_MAX)
 
 /* ---- loops ----
  *
@@ -265,10 +292,34 @@ CPL_API void cpl_loop_emit(cpl_loop *loop, const char *name, cpl_node *x);
 CPL_API cpl_node *cpl_loop_output(cpl_loop *loop, const char *name);
 CPL_API cpl_node *cpl_loop_final(cpl_loop *loop, const char *state);
 
-/* Cells for bodies: x [batch time in] and the states before → after. LSTM parameters
+/* Cells for bodies: x [batch time in] and the states before → after; in a loop in C [batch in]. LSTM parameters
  * are those of cpl_rnn; the GRU (reset after) has bias and recurrent_bias in place of the two rows. */
 CPL_API void cpl_lstm_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, cpl_node **c, int64_t units);
 CPL_API void cpl_gru_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, int64_t units);
+/* Either, by o's cell, units and recurrent_initializer (the other options are those of whole sequences). A GRU has no
+ * c: NULL will do. A gru_reset_before has no step. */
+CPL_API void cpl_cell_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, cpl_node **c,
+                           const cpl_rnn_options *o);
+
+/* ---- loops in C ----
+ *
+ * A `for` of one's own over a fixed number of steps, unrolled while the model is traced: layers called at one name
+ * again share their weights, and calls with the same inputs run once, such as an encoder called in every step. It
+ * suits short loops; cpl_scan stands for any length. States are [batch units]; an attention may be queried by one. */
+
+/* Step number `step` (from 0) of [batch t …] or of a rectangle [batch padded …]: [batch …]. Numbers or ids; zeros
+ * (padding) for sentences that have no such step. */
+CPL_API cpl_node *cpl_take(cpl_graph *g, cpl_node *x, int step);
+/* [batch units] of zeros for each sentence of `like`, any numbers over batch: a first state. */
+CPL_API cpl_node *cpl_zeros(cpl_graph *g, cpl_node *like, int64_t units);
+/* n steps [batch units] as one sequence [batch TIME units], of each sentence as many as it has. A run with a sentence
+ * longer than n is an error. */
+CPL_API cpl_node *cpl_stack(cpl_graph *g, cpl_node *const *steps, int n, const char *time);
+
+/* x itself. Each time that the graph runs, and never while it is traced, a line goes to the message sink (level 0):
+ * text, the name of x, its shape with the run's sizes, minimum, mean, maximum, how many numbers are not finite, and
+ * the first of them. Inside a loop, where a state depends on it, once for each step. */
+CPL_API cpl_node *cpl_print(cpl_graph *g, cpl_node *x, const char *text);
 
 /* The borders to rectangles. pack: [batch padded …] → [batch TIME …], the positions that exist (cpl_feed_mask or
  * lengths of `time`). unpack: back, with zeros where nothing exists or, with repeat, the output of the step before. */
@@ -379,6 +430,43 @@ typedef struct cpl_progress_event {
     const char *source, *reference, *output; /* "example" */
     const char *text;                        /* "report", "start", "end": lines for a person */
 } cpl_progress_event;
+typedef void (*cpl_progress_callback)(void *user, const cpl_progress_event *event);
+
+/* ---- a training of one's own ----
+ *
+ * cpl_fit trains a program over data of the user's own: epochs, validation, early stopping, the best weights kept. The
+ * model has an output "loss", and may have "accuracy" and "count" (of targets, by which batches are weighed). */
+typedef struct cpl_batches {
+    int64_t count; /* of one epoch */
+    /* Feeds every input of the program with batch 0 … count − 1; epochs count from 1. */
+    cpl_status (*feed)(cpl_program *p, int64_t epoch, int64_t batch, void *user, cpl_error *err);
+    void *user;
+} cpl_batches;
+
+typedef struct cpl_fit_rules {
+    int64_t epochs;           /* at most */
+    double learning_rate;     /* of cpl_adam; 0: 1e-3 */
+    int64_t patience;         /* stop after so many epochs without a better validation loss; 0: never */
+    double min_delta;         /* by how much it must be better */
+    const char *weights_path; /* each better epoch's weights are saved there; NULL: nowhere */
+    cpl_progress_callback on_step, on_validation; /* "step"; "epoch"; NULL: not called */
+    void *user;
+    const volatile int *stop; /* becomes non-zero when it should end; NULL: never */
+} cpl_fit_rules;
+
+typedef struct cpl_fit_result {
+    int64_t epochs, steps;
+    int64_t best_epoch;   /* whose weights the program has at the end; 0: no epoch's loss was a number */
+    double best_loss;     /* of validation, or of training without validation batches */
+    int stopped_early;
+} cpl_fit_result;
+
+/* valid and result may be NULL. CPL_STOPPED when *stop ended it; the program then has the best weights too. */
+CPL_API cpl_status cpl_fit(cpl_program *p, const cpl_batches *train, const cpl_batches *valid,
+                           const cpl_fit_rules *rules, cpl_fit_result *result, cpl_error *err);
+/* All parameters that the program shares, by path, as safetensors. A file that does not fit changes nothing. */
+CPL_API cpl_status cpl_save_weights(const cpl_program *p, const char *path, cpl_error *err);
+CPL_API cpl_status cpl_load_weights(cpl_program *p, const char *path, cpl_error *err);
 
 typedef struct cpl_train_options {
     const char *config_path;
@@ -387,7 +475,10 @@ typedef struct cpl_train_options {
     int set_count;
     int resume, overwrite;
     int threads;                        /* 0: as the configuration says */
-    void (*progress)(void *user, const cpl_progress_event *event); /* NULL: silent */
+    const char *memory;                 /* training.memory, such as "2GiB"; NULL: as the configuration says */
+    cpl_progress_callback on_step;       /* after each update; NULL: not called, as the two below */
+    cpl_progress_callback on_validation; /* "validation" and "epoch": when validation figures are known */
+    cpl_progress_callback on_event;      /* every other kind */
     cpl_message_sink message;
     void *user;
     const volatile int *stop;           /* becomes non-zero when the run should save and end; NULL: never */
@@ -398,7 +489,7 @@ CPL_API cpl_status cpl_train(const cpl_train_options *options, cpl_error *err);
 /* Without training: data report, layers, operations per step, exact memory. The caller frees *text with cpl_free. */
 CPL_API cpl_status cpl_plan(const cpl_train_options *options, int json, char **text, cpl_error *err);
 
-/* A trained model: its weights, vocabularies and text rules. */
+/* A trained model: its weights, vocabularies and text rules. path: a model file, or the folder of a run. */
 typedef struct cpl_model cpl_model;
 CPL_API cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err);
 CPL_API void cpl_model_close(cpl_model *model);

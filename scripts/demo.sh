@@ -10,7 +10,8 @@ step() { printf '\n== %s\n' "$1"; }
 step "system packages and build"
 scripts/setup.sh
 mkdir -p build
-make --no-print-directory build >build/build.log 2>&1 || { cat build/build.log; exit 1; }
+echo "building the command (its output goes to build/build.log)"
+make --no-print-directory build TARGET=couplet_cli >build/build.log 2>&1 || { cat build/build.log; exit 1; }
 $couplet --version
 
 step "$couplet train examples/demo.yaml -o build/demo --overwrite"

@@ -22,8 +22,9 @@ static cpl_status reserve(cpl_model *m, size_t count, cpl_error *err)
 {
     if (count <= m->lines_capacity)
         return CPL_OK;
-    size_t row = m->lines_capacity, length = row, most = row, number = row, answers = row;
+    size_t row = m->lines_capacity, copy = row, length = row, most = row, number = row, answers = row;
     int failed = cpl_grow(&m->row, &row, count, sizeof *m->row) |
+                 cpl_grow(&m->copy_row, &copy, count, sizeof *m->copy_row) |
                  cpl_grow(&m->length, &length, count, sizeof *m->length) |
                  cpl_grow(&m->most, &most, count, sizeof *m->most) |
                  cpl_grow(&m->number, &number, count, sizeof *m->number) |
@@ -62,6 +63,35 @@ static cpl_status encode(cpl_model *m, const cpl_line *line, size_t *at, size_t 
     return CPL_OK;
 }
 
+/* What a model that copies needs besides, of the line that was encoded last. Only how many words the answer has is
+ * known now: they may move until all lines are read. */
+static cpl_status encode_copy(cpl_model *m, cpl_answer *answer, cpl_error *err)
+{
+    size_t count, first = m->copy.word_count;
+    const cpl_token *tokens = cpl_codec_tokens(m->source, &count);
+    if (!m->file->config->model.copy)
+        return CPL_OK;
+    cpl_status status = cpl_copy_add(&m->copy, m->file->target, tokens, count, err);
+    answer->words.count = m->copy.word_count - first;
+    return status;
+}
+
+/* Where each row begins, and each answer's words. */
+static void point_at_rows(cpl_model *m, size_t count, int64_t rows)
+{
+    int copies = m->file->config->model.copy;
+    const cpl_token *words = m->copy.words;
+    for (int64_t r = 0, at = 0; r < rows; at += m->length[r++]) {
+        m->row[r] = m->ids + at;
+        m->copy_row[r] = copies ? m->copy.ids + at : NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        m->answers[i].words.items = words;
+        if (words)
+            words += m->answers[i].words.count;
+    }
+}
+
 /* The limit that people expect without giving one: twice the source and some, but never less than training saw. */
 static int64_t limit_of(const cpl_model *m, const cpl_generate_options *o, size_t words)
 {
@@ -76,6 +106,7 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
 {
     *answers = NULL;
     CPL_TRY(reserve(m, count, err), err, "cannot answer");
+    cpl_copy_clear(&m->copy);
     size_t at = 0;
     int64_t rows = 0;
     for (size_t i = 0; i < count; i++) {
@@ -84,15 +115,14 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
         m->answers[i] = (cpl_answer){.blank = words == 0, .output = {.finished = 1}};
         if (words == 0)
             continue;
+        CPL_TRY(encode_copy(m, &m->answers[i], err), err, "cannot read the source");
         m->length[rows] = (int64_t)words + 2;
         m->most[rows] = limit_of(m, o, words);
         m->number[rows++] = lines[i].number;
     }
-    const int32_t *ids = m->ids;
-    for (int64_t r = 0; r < rows; ids += m->length[r++])
-        m->row[r] = ids;
-    cpl_decode_batch batch = {.count = rows, .source = m->row, .length = m->length, .most = m->most,
-                              .number = m->number, .temperature = o->temperature, .seed = o->seed,
+    point_at_rows(m, count, rows);
+    cpl_decode_batch batch = {.count = rows, .source = m->row, .copy = m->copy_row, .length = m->length,
+                              .most = m->most, .number = m->number, .temperature = o->temperature, .seed = o->seed,
                               .attention = o->attention_folder != NULL};
     if (o->temperature > 0) /* the most probable token is never changed: greedy is what the reference is */
         batch.forbidden = 1u << CPL_ID_PADDING | 1u << CPL_ID_START;
@@ -109,7 +139,8 @@ void cpl_model_write(const cpl_model *m, const cpl_answer *answer, int tokens, c
 {
     size_t from = out->length;
     if (!answer->blank)
-        cpl_codec_decode(m->target, answer->output.ids, (size_t)answer->output.length, tokens, out);
+        cpl_codec_decode_more(m->target, answer->output.ids, (size_t)answer->output.length, answer->words, tokens,
+                              out);
     for (size_t i = from; i < out->length; i++) /* a token may hold anything, a line holds no line feed */
         if (out->data[i] == '\n')
             out->data[i] = ' ';

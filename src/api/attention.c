@@ -7,13 +7,11 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-/* The entry of the vocabulary; an id that it has not is unknown. */
-static cpl_label entry(const cpl_vocabulary *v, int64_t id)
+/* The entry of the vocabulary, or a word that was copied; an id that neither has is unknown. */
+static cpl_label entry(const cpl_vocabulary *v, cpl_more_words more, int64_t id)
 {
-    cpl_label label = {.kind = CPL_LABEL_WORD};
-    label.text = cpl_vocabulary_token(v, id, &label.length);
-    if (!label.text)
-        label.text = cpl_vocabulary_token(v, CPL_ID_UNKNOWN, &label.length);
+    cpl_token word = cpl_word_of(v, more, id);
+    cpl_label label = {.text = word.text, .length = word.length, .kind = CPL_LABEL_WORD};
     if (id < CPL_ID_WORDS && id != CPL_ID_UNKNOWN)
         label.kind = CPL_LABEL_MARK;
     return label;
@@ -23,12 +21,13 @@ static cpl_label entry(const cpl_vocabulary *v, int64_t id)
 static void label_source(cpl_label *labels, const cpl_model *m, size_t words)
 {
     size_t count;
+    const cpl_more_words none = {NULL, 0};
     const cpl_token *tokens = cpl_codec_tokens(m->source, &count);
-    labels[0] = entry(m->file->source, CPL_ID_START);
+    labels[0] = entry(m->file->source, none, CPL_ID_START);
     for (size_t i = 0; i < words; i++)
         labels[i + 1] = (cpl_label){.text = tokens[i].text, .length = tokens[i].length,
                                     .kind = m->line_ids[i] == CPL_ID_UNKNOWN ? CPL_LABEL_UNKNOWN : CPL_LABEL_WORD};
-    labels[words + 1] = entry(m->file->source, CPL_ID_END);
+    labels[words + 1] = entry(m->file->source, none, CPL_ID_END);
 }
 
 /* The line is split again: the codec keeps the tokens of its last line only, and most answers need none. */
@@ -49,7 +48,7 @@ cpl_status cpl_attention_see(cpl_attention_view *view, cpl_model *m, const cpl_l
     label_source(view->labels, m, words);
     for (size_t i = 0; i < rows; i++)
         view->labels[words + 2 + i] =
-            entry(m->file->target, (int64_t)i < output->length ? output->ids[i] : CPL_ID_END);
+            entry(m->file->target, answer->words, (int64_t)i < output->length ? output->ids[i] : CPL_ID_END);
     view->picture.source.labels = view->labels;
     view->picture.source.count = words + 2;
     view->picture.target.labels = view->labels + words + 2;

@@ -142,6 +142,8 @@ static cpl_status add_batch(cpl_figures *f, cpl_program *p, const cpl_batch *b, 
     CPL_TRY(cpl_feed_ids(p, "source", b->source, b->source_length, b->pairs, err), err, "cannot evaluate");
     CPL_TRY(cpl_feed_ids(p, "target_in", b->target_in, b->target_length, b->pairs, err), err, "cannot evaluate");
     CPL_TRY(cpl_feed_ids(p, "target_out", b->target_out, b->target_length, b->pairs, err), err, "cannot evaluate");
+    if (b->copy)
+        CPL_TRY(cpl_feed_ids(p, "copy", b->copy, b->source_length, b->pairs, err), err, "cannot evaluate");
     CPL_TRY(cpl_run(p, CPL_EVALUATE, err), err, "cannot evaluate");
     double count = cpl_scalar(p, "count");
     f->loss += cpl_scalar(p, "loss") * count;
@@ -197,7 +199,7 @@ cpl_status cpl_figures_of_model(cpl_figures *f, cpl_model *m, const cpl_evaluate
     cpl_config_source source = {.pairs = o->pairs, .written_pairs = o->pairs};
     cpl_config_files files = {.items = &source, .count = 1};
     cpl_dataset_options options = {.config = m->file->config, .source = m->file->source, .target = m->file->target,
-                                   .pairs = &files, .texts = -1};
+                                   .pairs = &files, .texts = -1, .copy = m->file->config->model.copy};
     cpl_dataset *d;
     CPL_TRY(cpl_dataset_new(&d, &options, err), err, "cannot read '%s'", o->pairs);
     cpl_status status = count_all(f, m, d, o, err);

@@ -1,7 +1,10 @@
 /* model.c: opening a model. */
 #include "api/model.h"
 
+#include <sys/stat.h>
+
 #include "base/error.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 static cpl_text_rules rules_of(const cpl_config_side *side)
@@ -25,6 +28,20 @@ static cpl_status load(cpl_model *m, const char *path, int threads, cpl_error *e
     return CPL_OK;
 }
 
+/* The folder of a run stands for the model in it. */
+static cpl_status load_path(cpl_model *m, const char *path, int threads, cpl_error *err)
+{
+    struct stat what;
+    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
+        return load(m, path, threads, err);
+    char *inside = cpl_path_join(path, "model.safetensors");
+    if (!inside)
+        CPL_FAIL(err, CPL_FAILED, "out of memory");
+    cpl_status status = load(m, inside, threads, err);
+    cpl_release(inside);
+    return status;
+}
+
 cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err)
 {
     *model = NULL;
@@ -33,7 +50,7 @@ cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_
     cpl_model *m = cpl_alloc(1, sizeof *m);
     if (!m)
         CPL_FAIL(err, CPL_FAILED, "out of memory");
-    cpl_status status = load(m, path, threads, err);
+    cpl_status status = load_path(m, path, threads, err);
     if (status != CPL_OK) {
         cpl_model_close(m);
         return status;
@@ -53,7 +70,9 @@ void cpl_model_close(cpl_model *m)
     cpl_model_file_close(m->file);
     cpl_release(m->line_ids);
     cpl_release(m->ids);
+    cpl_copy_free(&m->copy);
     cpl_release(m->row);
+    cpl_release(m->copy_row);
     cpl_release(m->length);
     cpl_release(m->most);
     cpl_release(m->number);

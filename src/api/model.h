@@ -10,8 +10,9 @@
 
 /* What a model makes of one line. */
 typedef struct cpl_answer {
-    int blank;          /* nothing on the line, or nothing that the text rules leave: the output is blank too */
-    cpl_decoded output; /* all zero, but finished, when blank */
+    int blank;            /* nothing on the line, or nothing that the text rules leave: the output is blank too */
+    cpl_decoded output;   /* all zero, but finished, when blank */
+    cpl_more_words words; /* of a model that copies: the line's words that the target vocabulary lacks */
 } cpl_answer;
 
 struct cpl_model {
@@ -23,7 +24,8 @@ struct cpl_model {
     size_t line_ids_capacity;
     int32_t *ids; /* source rows, one after the other */
     size_t ids_capacity;
-    const int32_t **row; /* of the lines that are not blank: [lines_capacity], as are those below */
+    cpl_copy_lines copy; /* of a model that copies: the same rows, and words of all lines */
+    const int32_t **row, **copy_row; /* of the lines that are not blank: [lines_capacity], as are those below */
     int64_t *length, *most, *number;
     cpl_answer *answers;
     size_t lines_capacity;

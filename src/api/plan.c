@@ -79,6 +79,38 @@ static void add_memory(cpl_str *to, const cpl_memory_figures *m)
     cpl_str_add(to, "\nparameters, gradients and optimizer do not depend on the batch size\n");
 }
 
+/* One mode's pieces: "16 of 64 pairs", the most that are run at once. */
+static void add_pieces(cpl_str *to, const char *name, int64_t piece, int64_t whole)
+{
+    if (piece < whole)
+        cpl_str_printf(to, "%s: %" PRId64 " of %" PRId64 " pairs, more of them where they are short\n", name, piece,
+                       whole);
+    else
+        cpl_str_printf(to, "%s: %" PRId64 " pairs, the whole batch\n", name, whole);
+}
+
+/* What a budget leads to, and what the loss saves by working in blocks (case B02). */
+static void add_budget(cpl_str *to, const cpl_memory_figures *m)
+{
+    if (m->budget > 0) {
+        cpl_str_printf(to, "budget: %" PRIu64 " bytes, ", m->budget);
+        add_bytes(to, m->budget);
+        cpl_str_printf(to, " (%s); without a budget the peak would be ", m->budget_from);
+        add_bytes(to, m->whole_peak);
+        cpl_str_add(to, "\n");
+    }
+    add_pieces(to, "micro-batch", m->micro_batch, m->batch);
+    if (m->valid_batch > 0)
+        add_pieces(to, "validation micro-batch", m->valid_micro_batch, m->valid_batch);
+    cpl_str_add(to, "recomputation: none\n");
+    cpl_str_printf(to, "whole logits would need %" PRIu64 " bytes [t=%" PRId64 " batch=%" PRId64 " vocab=%" PRId64 "]",
+                   m->whole_logits, m->longest_target, m->batch, m->vocabulary);
+    if (m->budget > 0 && m->whole_logits > m->budget)
+        cpl_str_printf(to, ", over the budget: with them alone at most batch %" PRId64 " would fit",
+                       cpl_logits_batch(m->budget, m->longest_target, m->vocabulary));
+    cpl_str_printf(to, "; the loss takes blocks of %" PRIu64 " bytes\n", m->logits_block);
+}
+
 static void write_text(const cpl_run_data *r, cpl_str *to)
 {
     const cpl_trainer *t = r->trainer;
@@ -91,6 +123,7 @@ static void write_text(const cpl_run_data *r, cpl_str *to)
     cpl_str_printf(to, "steps in an epoch: %" PRId64 "\n", cpl_trainer_steps_in_epoch(t));
     cpl_str_printf(to, "floating-point operations of an average step: %.3g\n\n", cpl_trainer_flops(t));
     add_memory(to, cpl_trainer_memory(t));
+    add_budget(to, cpl_trainer_memory(t));
 }
 
 /* ---- JSON ---- */
@@ -106,6 +139,14 @@ static cpl_status write_json(const cpl_run_data *r, cpl_str *to, cpl_error *err)
     for (int i = 0; i < m->count; i++)
         cpl_json_set_int(parts, m->part[i].name, (int64_t)m->part[i].bytes);
     cpl_json_set(root, "parts", parts);
+    cpl_json_set_int(root, "micro_batch", m->micro_batch);
+    cpl_json_set_text(root, "recompute", "none");
+    if (m->valid_batch > 0)
+        cpl_json_set_int(root, "validation_micro_batch", m->valid_micro_batch);
+    if (m->budget > 0)
+        cpl_json_set_int(root, "budget_bytes", (int64_t)m->budget);
+    cpl_json_set_int(root, "whole_logits_bytes", (int64_t)m->whole_logits);
+    cpl_json_set_int(root, "logits_block_bytes", (int64_t)m->logits_block);
     cpl_json_set_real(root, "flops_per_step", cpl_trainer_flops(t), 6);
     cpl_json_set_int(root, "steps_per_epoch", cpl_trainer_steps_in_epoch(t));
     cpl_json_set(root, "data", cpl_dataset_report_json(r->data));

@@ -31,6 +31,8 @@ cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_
     CPL_TRY(cpl_config_load(&r->config, o->config_path, err), err, "cannot read the configuration");
     for (int i = 0; i < o->set_count; i++)
         CPL_TRY(cpl_config_set_pair(r->config, o->set[i], err), err, "cannot set '%s'", o->set[i]);
+    if (o->memory)
+        CPL_TRY(cpl_config_set(r->config, "training.memory", o->memory, err), err, "cannot set the memory");
     if (o->threads > 0)
         r->config->training.threads = o->threads;
     CPL_TRY(cpl_config_check(r->config, 1, err), err, "the configuration cannot be used");
@@ -39,11 +41,12 @@ cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_
 
 cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err)
 {
-    cpl_dataset_options o = {.config = r->config, .texts = r->config->training.show_examples, .log = &r->log};
+    cpl_dataset_options o = {.config = r->config, .texts = r->config->training.show_examples,
+                             .copy = r->config->model.copy, .log = &r->log};
     CPL_TRY(cpl_dataset_new(&r->data, &o, err), err, "cannot read the data");
     cpl_dataset_warn(r->data, &r->log);
     cpl_trainer_options t = {.config = r->config, .data = r->data, .log = &r->log, .bytes_before = r->bytes_before,
-                             .peak_before = r->peak_before};
+                             .peak_before = r->peak_before, .mapped_bytes = r->mapped_bytes};
     return cpl_trainer_new(&r->trainer, &t, err);
 }
 

@@ -15,6 +15,7 @@ typedef struct cpl_run_data {
     char **warnings;
     size_t warning_count, warning_capacity;
     uint64_t bytes_before, peak_before;
+    uint64_t mapped_bytes; /* of a checkpoint that is open: see cpl_trainer_options */
 } cpl_run_data;
 
 /* Reads and checks the configuration. Zero-initialise r; cpl_run_data_free in either case. */

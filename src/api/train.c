@@ -1,6 +1,7 @@
 /* train.c: cpl_train: which folder, new or resumed, and then the trainer. Nothing in the folder is touched before
  * configuration and data were found sound. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "api/run_data.h"
 #include "base/error.h"
@@ -31,7 +32,7 @@ static cpl_status folder_of(const cpl_train_options *o, char **folder, cpl_error
 
 /* Opens the checkpoint of a run that goes on, and compares the options. *f stays NULL where nothing is to go on
  * with: then --resume starts a run, so that one command line serves a queue. */
-static cpl_status find_checkpoint(const cpl_run_data *r, cpl_rundir *d, cpl_model_file **f, cpl_run_position *at,
+static cpl_status find_checkpoint(cpl_run_data *r, cpl_rundir *d, cpl_model_file **f, cpl_run_position *at,
                                   cpl_error *err)
 {
     cpl_tensor_file *tensors;
@@ -43,6 +44,9 @@ static cpl_status find_checkpoint(const cpl_run_data *r, cpl_rundir *d, cpl_mode
         return CPL_OK;
     CPL_TRY(cpl_model_file_take(f, tensors, d->newest_is_bad ? d->previous : d->checkpoint, err), err,
             "cannot resume");
+    struct stat file;
+    if (stat(d->newest_is_bad ? d->previous : d->checkpoint, &file) == 0)
+        r->mapped_bytes = (uint64_t)file.st_size;
     CPL_TRY(cpl_config_check_resume((*f)->config, r->config, err), err, "cannot resume '%s'", d->folder);
     return CPL_OK;
 }
@@ -52,8 +56,8 @@ static void report(const cpl_run_data *r, const cpl_train_options *o)
     cpl_str text = {0};
     cpl_dataset_describe(r->data, &text);
     cpl_progress_event e = {.kind = "report", .text = text.data};
-    if (o->progress && !text.failed && text.data)
-        o->progress(o->user, &e);
+    if (o->on_event && !text.failed && text.data)
+        o->on_event(o->user, &e);
     cpl_str_free(&text);
 }
 
@@ -84,7 +88,8 @@ static cpl_status train_in(cpl_run_data *r, cpl_rundir *d, cpl_model_file **f, c
     if (status != CPL_OK)
         return status;
     cpl_fit_options fit = {.folder = d, .checkpoint = *f, .at = at, .warnings = (const char *const *)r->warnings,
-                           .warning_count = (int)r->warning_count, .progress = o->progress, .message = o->message,
+                           .warning_count = (int)r->warning_count, .on_step = o->on_step,
+                           .on_validation = o->on_validation, .on_event = o->on_event, .message = o->message,
                            .user = o->user, .stop = o->stop};
     *f = NULL;
     return cpl_trainer_run(r->trainer, &fit, err);

@@ -124,13 +124,26 @@ static cpl_status dotted_key(const char *key, cpl_error *err)
 
 static cpl_status assign_group(cpl_config *c, const char *path, const cpl_value *v, const char *file, cpl_error *err);
 
+/* Another model.type has other defaults: all keys that nobody set take those of the type that is now set, whatever
+ * the order in which the type and they are given. */
+static cpl_status follow_type(cpl_config *c, cpl_error *err)
+{
+    for (int key = 0; key < CPL_CONFIG_KEYS; key++) {
+        cpl_value v = {CPL_VALUE_TEXT, cpl_option_default(c->model.type, key), NULL, 0, NULL, NULL};
+        cpl_status status = c->origin[key] != 0 || v.text[0] == '\0' ? CPL_OK : cpl_option_parse(c, key, &v, err);
+        if (status != CPL_OK)
+            return status;
+    }
+    return CPL_OK;
+}
+
 static cpl_status assign_key(cpl_config *c, int key, const cpl_value *v, const char *file, cpl_error *err)
 {
     cpl_status status = cpl_option_parse(c, key, v, err);
     if (status != CPL_OK)
         return at_line(status, file, v->line, err);
     c->origin[key] = v->line > 0 ? v->line : -1;
-    return CPL_OK;
+    return key == cpl_config_find("model.type") ? follow_type(c, err) : CPL_OK;
 }
 
 /* `early_stopping` is both a key (true or false) and a group: a group turns it on. */

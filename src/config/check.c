@@ -1,4 +1,5 @@
-/* check.c: what no single key can tell: keys that need or exclude each other. One function for each group. */
+/* check.c: what no single key can tell: keys that need or exclude each other. One function for each group; the model's
+ * is in check_model.c. */
 #include "config/table.h"
 
 #include <inttypes.h>
@@ -16,25 +17,13 @@ int cpl_config_is_set(const cpl_config *c, int key)
     return c->origin[key] != 0;
 }
 
-/* "m.yaml:7: " where the key stands in a file, otherwise nothing. */
-static const char *where(const cpl_config *c, const char *key, char buffer[CPL_ERROR_WIDTH])
+const char *cpl_option_where(const cpl_config *c, const char *key, char *buffer)
 {
     int line = c->origin[cpl_config_find(key)];
     buffer[0] = '\0';
     if (line > 0 && c->path != NULL)
         snprintf(buffer, CPL_ERROR_WIDTH, "%.300s:%d: ", c->path, line);
     return buffer;
-}
-
-static cpl_status check_model(const cpl_config *c, cpl_error *err)
-{
-    char at[CPL_ERROR_WIDTH];
-    int64_t units = c->model.units, heads = c->model.decoder.attention.heads;
-    if (units % heads != 0)
-        CPL_FAIL(err, CPL_USAGE, "%s'model.units' is %" PRId64 ", which %" PRId64
-                 " heads ('model.decoder.attention.heads') do not divide",
-                 where(c, "model.decoder.attention.heads", at), units, heads);
-    return CPL_OK;
 }
 
 static cpl_status check_side(const cpl_config *c, const cpl_config_side *side, const char *name, cpl_error *err)
@@ -44,7 +33,7 @@ static cpl_status check_side(const cpl_config *c, const cpl_config_side *side, c
     if (side->vocabulary_size > 0 && side->vocabulary_size < 5)
         CPL_FAIL(err, CPL_USAGE,
                  "%s'%s' got %" PRId64 ", expected 5 or more (4 entries are special), or 0 for no limit",
-                 where(c, key, at), key, side->vocabulary_size);
+                 cpl_option_where(c, key, at), key, side->vocabulary_size);
     return CPL_OK;
 }
 
@@ -55,11 +44,11 @@ static cpl_status check_optimizer(const cpl_config *c, cpl_error *err)
     if (o->weight_decay != 0 && o->name != CPL_OPTIMIZER_ADAMW)
         CPL_FAIL(err, CPL_USAGE, "%s'training.optimizer.weight_decay' is %g, but only adamw decays weights" CPL_HINT
                  "set training.optimizer.name to adamw, or leave weight_decay out",
-                 where(c, "training.optimizer.weight_decay", at), o->weight_decay);
+                 cpl_option_where(c, "training.optimizer.weight_decay", at), o->weight_decay);
     if (o->momentum != 0 && o->name != CPL_OPTIMIZER_SGD)
         CPL_FAIL(err, CPL_USAGE, "%s'training.optimizer.momentum' is %g, but only sgd has a momentum" CPL_HINT
                  "set training.optimizer.name to sgd, or leave momentum out (beta_1 is the momentum of adam)",
-                 where(c, "training.optimizer.momentum", at), o->momentum);
+                 cpl_option_where(c, "training.optimizer.momentum", at), o->momentum);
     return CPL_OK;
 }
 
@@ -72,21 +61,21 @@ static cpl_status check_schedule(const cpl_config *c, cpl_error *err)
         CPL_FAIL(err, CPL_USAGE,
                  "%sschedule cosine needs 'training.schedule.total_steps' above warmup_steps, got %" PRId64
                  " with warmup_steps %" PRId64,
-                 where(c, "training.schedule.name", at), s->total_steps, s->warmup_steps);
+                 cpl_option_where(c, "training.schedule.name", at), s->total_steps, s->warmup_steps);
     if (s->name == CPL_SCHEDULE_STEP && s->every == 0)
         CPL_FAIL(err, CPL_USAGE, "%sschedule step needs 'training.schedule.every', the steps between two cuts",
-                 where(c, "training.schedule.name", at));
+                 cpl_option_where(c, "training.schedule.name", at));
     if (s->name == CPL_SCHEDULE_INVERSE_SQRT && s->warmup_steps == 0)
         CPL_FAIL(err, CPL_USAGE, "%sschedule inverse_sqrt needs 'training.schedule.warmup_steps' of at least 1",
-                 where(c, "training.schedule.name", at));
+                 cpl_option_where(c, "training.schedule.name", at));
     if (s->total_steps != 0 && s->name != CPL_SCHEDULE_COSINE)
         CPL_FAIL(err, CPL_USAGE,
                  "%s'training.schedule.total_steps' is %" PRId64 ", but only schedule cosine reads it" CPL_HINT
                  "training.max_steps ends a run after a number of steps",
-                 where(c, "training.schedule.total_steps", at), s->total_steps);
+                 cpl_option_where(c, "training.schedule.total_steps", at), s->total_steps);
     if (s->every != 0 && s->name != CPL_SCHEDULE_STEP)
         CPL_FAIL(err, CPL_USAGE, "%s'training.schedule.every' is %" PRId64 ", but only schedule step reads it",
-                 where(c, "training.schedule.every", at), s->every);
+                 cpl_option_where(c, "training.schedule.every", at), s->every);
     return CPL_OK;
 }
 
@@ -98,8 +87,8 @@ static cpl_status check_stopping(const cpl_config *c, cpl_error *err)
     char at[CPL_ERROR_WIDTH];
     for (size_t i = 0; !c->training.early_stopping && i < sizeof keys / sizeof keys[0]; i++)
         if (cpl_config_is_set(c, cpl_config_find(keys[i])))
-            CPL_FAIL(err, CPL_USAGE, "%s'%s' is set, but 'training.early_stopping' is false", where(c, keys[i], at),
-                     keys[i]);
+            CPL_FAIL(err, CPL_USAGE, "%s'%s' is set, but 'training.early_stopping' is false",
+                     cpl_option_where(c, keys[i], at), keys[i]);
     return CPL_OK;
 }
 
@@ -114,7 +103,7 @@ static cpl_status check_data(const cpl_config *c, int for_training, cpl_error *e
 
 cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *err)
 {
-    cpl_status status = check_model(c, err);
+    cpl_status status = cpl_config_check_model(c, err);
     if (status == CPL_OK)
         status = check_side(c, &c->text.source, "source", err);
     if (status == CPL_OK)

@@ -28,6 +28,10 @@ typedef enum cpl_choice_cell { CPL_CHOICES_CELL(CPL_CHOICE_ENUM) } cpl_choice_ce
 typedef enum cpl_choice_direction { CPL_CHOICES_DIRECTION(CPL_CHOICE_ENUM) } cpl_choice_direction;
 typedef enum cpl_choice_merge { CPL_CHOICES_MERGE(CPL_CHOICE_ENUM) } cpl_choice_merge;
 typedef enum cpl_choice_initializer { CPL_CHOICES_INITIALIZER(CPL_CHOICE_ENUM) } cpl_choice_initializer;
+typedef enum cpl_choice_state { CPL_CHOICES_STATE(CPL_CHOICE_ENUM) } cpl_choice_state;
+typedef enum cpl_choice_attend { CPL_CHOICES_ATTEND(CPL_CHOICE_ENUM) } cpl_choice_attend;
+typedef enum cpl_choice_position { CPL_CHOICES_POSITION(CPL_CHOICE_ENUM) } cpl_choice_position;
+typedef enum cpl_choice_combine { CPL_CHOICES_COMBINE(CPL_CHOICE_ENUM) } cpl_choice_combine;
 typedef enum cpl_choice_too_long { CPL_CHOICES_TOO_LONG(CPL_CHOICE_ENUM) } cpl_choice_too_long;
 typedef enum cpl_choice_optimizer { CPL_CHOICES_OPTIMIZER(CPL_CHOICE_ENUM) } cpl_choice_optimizer;
 typedef enum cpl_choice_schedule { CPL_CHOICES_SCHEDULE(CPL_CHOICE_ENUM) } cpl_choice_schedule;
@@ -63,6 +67,7 @@ typedef struct cpl_config_period {
 #define CPL_CONFIG_TYPE_choice int
 #define CPL_CONFIG_TYPE_steps int64_t /* 0: epoch */
 #define CPL_CONFIG_TYPE_period cpl_config_period
+#define CPL_CONFIG_TYPE_size int64_t /* bytes */
 #define CPL_CONFIG_TYPE_files cpl_config_files
 #define CPL_CONFIG_TYPE_valid cpl_config_files
 #define CPL_CONFIG_FIELD(type, name, ...) CPL_CONFIG_TYPE_##type name;

@@ -5,8 +5,9 @@
 #include <string.h>
 
 /* One line: key, default, help; the kind of value stands on a line of its own where it says more than the default. */
-static void help_key(const cpl_option *o, cpl_str *to)
+static void help_key(int key, cpl_str *to)
 {
+    const cpl_option *o = cpl_option_at(key, NULL);
     int is_choice = o->kind == CPL_OPTION_CHOICE;
     const char *fallback = o->fallback[0] == '\0' ? "(none)" : o->fallback;
     cpl_str_printf(to, "    %-22s %-15s %s%s\n", o->name, fallback, o->help, o->may_change ? " *" : "");
@@ -16,6 +17,9 @@ static void help_key(const cpl_option *o, cpl_str *to)
             cpl_str_add_bytes(to, *p == '|' ? " | " : p, *p == '|' ? 3 : 1);
         cpl_str_add(to, "\n");
     }
+    const char *other = cpl_option_default(CPL_MODEL_SUMMARIZER, key);
+    if (strcmp(other, o->fallback) != 0)
+        cpl_str_printf(to, "    %-22s %-15s default of the summarizer: %s\n", "", "", other);
 }
 
 void cpl_config_help(cpl_str *to)
@@ -31,6 +35,6 @@ void cpl_config_help(cpl_str *to)
         const cpl_option_group *group = cpl_option_group_at(g);
         cpl_str_printf(to, "\n%s: %s\n", group->prefix, group->help);
         for (int i = 0; i < group->count; i++)
-            help_key(&group->options[i], to);
+            help_key(group->first + i, to);
     }
 }

@@ -109,6 +109,16 @@ static int parse_period(const cpl_option *o, const char *text, void *field, char
     return 0;
 }
 
+static int parse_size(const char *text, void *field, char *expected, size_t size)
+{
+    unsigned long long value;
+    snprintf(expected, size, "a size such as 512MiB or 2GiB");
+    if (cpl_bytes_parse(text, &value) || value > (unsigned long long)1 << 62)
+        return -1;
+    *(int64_t *)field = (int64_t)value;
+    return 0;
+}
+
 /* ---- words ---- */
 
 static int parse_boolean(const char *text, void *field, char *expected, size_t size)
@@ -175,6 +185,7 @@ static int parse_text(const cpl_option *o, const char *text, void *field, char *
     case CPL_OPTION_BOOLEAN: return parse_boolean(text, field, expected, size);
     case CPL_OPTION_CHOICE: return parse_choice(o, text, field, expected, size);
     case CPL_OPTION_STEPS: return parse_steps(o, text, field, expected, size);
+    case CPL_OPTION_SIZE: return parse_size(text, field, expected, size);
     default: return parse_period(o, text, field, expected, size);
     }
 }

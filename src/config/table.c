@@ -13,6 +13,7 @@
 #define KIND_choice CPL_OPTION_CHOICE
 #define KIND_steps CPL_OPTION_STEPS
 #define KIND_period CPL_OPTION_PERIOD
+#define KIND_size CPL_OPTION_SIZE
 #define KIND_files CPL_OPTION_FILES
 #define KIND_valid CPL_OPTION_VALID
 
@@ -80,6 +81,25 @@ const cpl_option *cpl_option_at(int key, const cpl_option_group **group)
     if (group != NULL)
         *group = &groups[g];
     return &groups[g].options[key - groups[g].first];
+}
+
+/* Rows of CPL_TYPE_DEFAULTS. */
+#define TYPE_ROW(id, name, text) {CPL_##id, name, text},
+static const struct {
+    int type;
+    const char *key, *fallback;
+} type_defaults[] = {CPL_TYPE_DEFAULTS(TYPE_ROW)};
+
+enum { TYPE_DEFAULTS = sizeof type_defaults / sizeof type_defaults[0] };
+
+const char *cpl_option_default(int type, int key)
+{
+    char name[CPL_CONFIG_KEY_SIZE];
+    cpl_config_key(key, name);
+    for (int i = 0; i < TYPE_DEFAULTS; i++)
+        if (type_defaults[i].type == type && strcmp(type_defaults[i].key, name) == 0)
+            return type_defaults[i].fallback;
+    return cpl_option_at(key, NULL)->fallback;
 }
 
 const void *cpl_option_value(const cpl_config *c, int key)

@@ -11,6 +11,7 @@ typedef enum cpl_option_kind {
     CPL_OPTION_CHOICE,
     CPL_OPTION_STEPS,
     CPL_OPTION_PERIOD,
+    CPL_OPTION_SIZE,
     CPL_OPTION_FILES,
     CPL_OPTION_VALID
 } cpl_option_kind;
@@ -41,8 +42,15 @@ enum { CPL_OPTION_GROUP_COUNT = 11 };
 const cpl_option_group *cpl_option_group_at(int group);
 /* The descriptor of a key and its group (may be NULL). */
 const cpl_option *cpl_option_at(int key, const cpl_option_group **group);
+/* A key's default in a model of this type (CPL_MODEL_TRANSLATOR …), as text. */
+const char *cpl_option_default(int type, int key);
 /* The place of a key's value. */
 const void *cpl_option_value(const cpl_config *c, int key);
+
+/* "m.yaml:7: " where the key stands in a file, otherwise nothing. Returns buffer, of CPL_ERROR_WIDTH bytes. */
+const char *cpl_option_where(const cpl_config *c, const char *key, char *buffer);
+/* check_model.c: which parts of a model fit together. */
+cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err);
 
 /* 1 when path is a group, or leads to one ("text"). */
 int cpl_option_is_group(const char *path);

@@ -43,6 +43,16 @@ static void add_period(const cpl_config_period *period, cpl_str *to)
     cpl_str_add(to, "s");
 }
 
+/* The largest unit that divides: every size reads back as the same number of bytes. */
+static void add_size(int64_t bytes, cpl_str *to)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    for (; bytes > 0 && bytes % 1024 == 0 && unit < 4; unit++)
+        bytes /= 1024;
+    cpl_str_printf(to, "%" PRId64 "%s", bytes, units[unit]);
+}
+
 void cpl_config_text_of(const cpl_config *c, int key, cpl_str *to)
 {
     const cpl_option *o = cpl_option_at(key, NULL);
@@ -52,6 +62,7 @@ void cpl_config_text_of(const cpl_config *c, int key, cpl_str *to)
     int length;
     switch (o->kind) {
     case CPL_OPTION_INTEGER: cpl_str_printf(to, "%" PRId64, integer); break;
+    case CPL_OPTION_SIZE: add_size(*(const int64_t *)field, to); break;
     case CPL_OPTION_REAL: add_real(*(const double *)field, to); break;
     case CPL_OPTION_BOOLEAN: cpl_str_add(to, *(const int *)field ? "true" : "false"); break;
     case CPL_OPTION_CHOICE:

@@ -20,7 +20,7 @@ struct cpl_batcher {
     int64_t loaded;
     cpl_batch batch;
     /* the arrays that batch shows */
-    const int32_t **source, **target_in, **target_out;
+    const int32_t **source, **target_in, **target_out, **copy;
     int64_t *source_length, *target_length, *pair;
     /* the thread: it makes the order of `wanted`, then sets `ready` and clears `wanted` */
     pthread_t thread;
@@ -85,15 +85,17 @@ static cpl_status allocate(cpl_batcher *b, cpl_error *err)
     b->source = cpl_alloc(width, sizeof *b->source);
     b->target_in = cpl_alloc(width, sizeof *b->target_in);
     b->target_out = cpl_alloc(width, sizeof *b->target_out);
+    b->copy = cpl_alloc(b->order.rows->copy ? width : 1, sizeof *b->copy);
     b->source_length = cpl_alloc(width, sizeof *b->source_length);
     b->target_length = cpl_alloc(width, sizeof *b->target_length);
     b->pair = cpl_alloc(width, sizeof *b->pair);
-    if (!b->present || !b->ahead || !b->source || !b->target_in || !b->target_out || !b->source_length ||
-        !b->target_length || !b->pair)
+    if (!b->present || !b->ahead || !b->source || !b->target_in || !b->target_out || !b->copy ||
+        !b->source_length || !b->target_length || !b->pair)
         CPL_FAIL(err, CPL_FAILED, "no memory for batches of %zu pairs", width);
     b->batch.source = b->source;
     b->batch.target_in = b->target_in;
     b->batch.target_out = b->target_out;
+    b->batch.copy = b->order.rows->copy ? b->copy : NULL;
     b->batch.source_length = b->source_length;
     b->batch.target_length = b->target_length;
     b->batch.pair = b->pair;
@@ -144,6 +146,7 @@ void cpl_batcher_free(cpl_batcher *b)
     cpl_release(b->source);
     cpl_release(b->target_in);
     cpl_release(b->target_out);
+    cpl_release(b->copy);
     cpl_release(b->source_length);
     cpl_release(b->target_length);
     cpl_release(b->pair);
@@ -192,6 +195,10 @@ static void fill(cpl_batcher *b)
         b->source[i] = rows->ids + row->offset;
         b->target_in[i] = b->source[i] + row->source;
         b->target_out[i] = b->target_in[i] + 1;
+        if (rows->copy) {
+            b->copy[i] = cpl_row_copy(rows, at);
+            b->target_out[i] = b->copy[i] + row->source + 1;
+        }
         b->source_length[i] = row->source;
         b->target_length[i] = row->target - 1;
         b->pair[i] = at;
@@ -239,6 +246,6 @@ uint64_t cpl_batcher_bytes(const cpl_batcher *b)
 {
     int64_t size = b->order.batch_size, width = size < b->order.count ? size : b->order.count;
     uint64_t orders = (uint64_t)b->order.count * sizeof *b->present * (b->order.shuffle ? 2 : 1);
-    uint64_t arrays = (uint64_t)width * (3 * sizeof *b->source + 3 * sizeof *b->pair);
+    uint64_t arrays = (uint64_t)width * ((b->batch.copy ? 4 : 3) * sizeof *b->source + 3 * sizeof *b->pair);
     return sizeof *b + cpl_order_bytes(&b->order) + orders + arrays + (b->has_thread ? STACK_BYTES : 0);
 }

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/str.h"
 #include "config/config.h"
 #include "couplet.h"
@@ -67,7 +68,10 @@ void cpl_pairs_free(cpl_pairs *pairs); /* NULL is fine */
 
 /* A pair's ids lie one after the other: source [START] words [END], then target [START] words [END]. A target that
  * was cut has no END. With n = target − 1: the decoder's input is the target row's first n ids, its labels are the
- * last n (C13). */
+ * last n (C13).
+ * Of a data set for a model that copies, the same number of extended ids follows: of the source row (its words' ids in
+ * the target vocabulary, or that vocabulary's size + k for the k-th distinct word of the row that it lacks), then of
+ * the target row (the same numbers; [UNK] only for what neither has). The decoder's input keeps its plain ids. */
 typedef struct cpl_row {
     int64_t offset;         /* of the source row in ids; the target row follows it */
     int32_t source, target; /* lengths of the two rows, START and END included */
@@ -78,6 +82,7 @@ typedef struct cpl_rows {
     cpl_row *items;
     int64_t count;
     const int32_t *ids;
+    int copy; /* 1: with extended ids */
 } cpl_rows;
 
 static inline const int32_t *cpl_row_source(const cpl_rows *rows, int64_t i)
@@ -88,6 +93,12 @@ static inline const int32_t *cpl_row_source(const cpl_rows *rows, int64_t i)
 static inline const int32_t *cpl_row_target(const cpl_rows *rows, int64_t i)
 {
     return rows->ids + rows->items[i].offset + rows->items[i].source;
+}
+
+/* The extended ids of both rows, one after the other. Only where rows->copy. */
+static inline const int32_t *cpl_row_copy(const cpl_rows *rows, int64_t i)
+{
+    return cpl_row_target(rows, i) + rows->items[i].target;
 }
 
 /* Of one side. Tokens are counted as stored: without START and END, after cutting. */
@@ -139,6 +150,7 @@ typedef struct cpl_dataset_options {
      * limits of length (evaluate); both vocabularies must be given. */
     const cpl_config_files *pairs;
     int64_t texts; /* validation pairs whose text is kept; −1: all */
+    int copy;      /* 1: with extended ids, for a model that copies */
     const cpl_log *log;
 } cpl_dataset_options;
 
@@ -156,6 +168,26 @@ cpl_status cpl_dataset_check_ids(const cpl_dataset *d, int64_t source_size, int6
 cpl_status cpl_check_ids(const char *layer, const int32_t *const *rows, const int64_t *lengths, int64_t count,
                          int64_t size, cpl_error *err);
 
+/* ---- copy.c: what can be copied from single lines ---- */
+
+/* Extended ids of source lines, [START] words [END], one line after the other, and the words that the target vocabulary
+ * lacks, line after line: of a line that was added when there were `first` words, the vocabulary's size + k is
+ * words[first + k]. Zero-initialise. */
+typedef struct cpl_copy_lines {
+    int32_t *ids;
+    size_t count;
+    cpl_token *words;
+    size_t word_count;
+    size_t capacity, word_capacity; /* from here on private */
+    cpl_arena *arena;               /* the words' bytes */
+} cpl_copy_lines;
+
+/* Adds a line's tokens, as the source's text rules leave them. */
+cpl_status cpl_copy_add(cpl_copy_lines *c, const cpl_vocabulary *target, const cpl_token *tokens, size_t n,
+                        cpl_error *err);
+void cpl_copy_clear(cpl_copy_lines *c); /* keeps the memory of the ids */
+void cpl_copy_free(cpl_copy_lines *c);
+
 /* ---- report.c ---- */
 
 /* Appends the data report as lines of text, three pairs as the model sees them at the end. */
@@ -171,6 +203,7 @@ void cpl_dataset_warn(const cpl_dataset *d, const cpl_log *log);
 typedef struct cpl_batch {
     int64_t pairs;
     const int32_t *const *source, *const *target_in, *const *target_out;
+    const int32_t *const *copy; /* extended ids of the source, NULL without; target_out then has extended labels */
     const int64_t *source_length, *target_length; /* target_length: of target_in and target_out alike */
     int64_t source_tokens, target_tokens;         /* sums of the lengths: all that is computed (no padding) */
     const int64_t *pair;                          /* index in cpl_rows */

@@ -157,7 +157,8 @@ static uint64_t hash_rows(uint64_t hash, const cpl_rows *rows)
         const cpl_row *row = &rows->items[i];
         int32_t lengths[2] = {row->source, row->target};
         hash = cpl_hash64(hash, lengths, sizeof lengths);
-        hash = cpl_hash64(hash, rows->ids + row->offset, (size_t)(row->source + row->target) * sizeof *rows->ids);
+        size_t n = (size_t)(row->source + row->target) * (rows->copy ? 2 : 1);
+        hash = cpl_hash64(hash, rows->ids + row->offset, n * sizeof *rows->ids);
     }
     return hash;
 }
@@ -168,8 +169,11 @@ static void finish(cpl_maker *m)
     d->ids_count = m->encoder.count;
     d->ids = trimmed(m->encoder.ids, d->ids_count, sizeof *d->ids);
     m->encoder.ids = NULL;
-    d->train = (cpl_rows){trimmed(m->train.items, m->train.count, sizeof(cpl_row)), (int64_t)m->train.count, d->ids};
-    d->valid = (cpl_rows){trimmed(m->valid.items, m->valid.count, sizeof(cpl_row)), (int64_t)m->valid.count, d->ids};
+    int copy = m->encoder.copy;
+    d->train = (cpl_rows){trimmed(m->train.items, m->train.count, sizeof(cpl_row)), (int64_t)m->train.count, d->ids,
+                          copy};
+    d->valid = (cpl_rows){trimmed(m->valid.items, m->valid.count, sizeof(cpl_row)), (int64_t)m->valid.count, d->ids,
+                          copy};
     m->train.items = m->valid.items = NULL;
     d->report.train = d->train.count;
     d->report.valid = d->valid.count;
@@ -183,6 +187,8 @@ static cpl_status make(cpl_maker *m, cpl_error *err)
     cpl_status status = read_all(m, err);
     if (status == CPL_OK)
         status = cpl_maker_vocabularies(m, err);
+    if (status == CPL_OK)
+        status = cpl_maker_copy(m, err);
     if (status == CPL_OK)
         status = cpl_maker_translate(m, err);
     if (status == CPL_OK)
@@ -214,6 +220,7 @@ cpl_status cpl_dataset_new(cpl_dataset **d, const cpl_dataset_options *options, 
     const cpl_config_text *text = &options->config->text;
     m.encoder.report = &m.d->report;
     m.encoder.keep_emptied = options->pairs != NULL;
+    m.encoder.copy = options->copy;
     m.encoder.source = make_side(&text->source, !options->pairs, &m.d->report.source);
     m.encoder.target = make_side(&text->target, !options->pairs, &m.d->report.target);
     m.d->source_rules = m.encoder.source.rules;

@@ -96,6 +96,12 @@ static cpl_status add_row(cpl_encoder *e, const cpl_pair *pair, cpl_row_list *li
         status = append(e, &e->target, &row->target, err);
     if (status != CPL_OK)
         return status;
+    if (e->copy) {
+        size_t n = e->count + (size_t)(row->source + row->target);
+        if (cpl_grow(&e->ids, &e->capacity, n, sizeof *e->ids))
+            CPL_FAIL(err, CPL_FAILED, "no memory for %zu ids", n);
+        e->count = n;
+    }
     const int32_t *ids = e->ids + row->offset;
     cpl_row_key *key = &list->keys[list->count++];
     key->text = cpl_hash64(0, pair->source.text, pair->source.length);

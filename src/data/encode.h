@@ -34,6 +34,7 @@ typedef struct cpl_encode_side {
 typedef struct cpl_encoder {
     cpl_encode_side source, target;
     int keep_emptied; /* 1: pairs of which the rule left nothing stay */
+    int copy;         /* 1: behind each pair's ids is room for as many extended ids */
     cpl_data_report *report;
     int32_t *ids;
     size_t count, capacity;
@@ -62,6 +63,8 @@ cpl_status cpl_share_overlap(const cpl_row_list *train, const cpl_row_list *vali
 
 /* Builds the vocabularies that are not given, and counts what the training pairs hold. */
 cpl_status cpl_maker_vocabularies(cpl_maker *m, cpl_error *err);
+/* Writes the extended ids, where the encoder left room for them (copy.c); before the translation. */
+cpl_status cpl_maker_copy(cpl_maker *m, cpl_error *err);
 /* Turns all provisional ids into the vocabularies' and counts what is unknown. */
 cpl_status cpl_maker_translate(cpl_maker *m, cpl_error *err);
 

@@ -1,4 +1,5 @@
-/* attention.c: from the step graph's weights [heads batch t s] to one matrix for each row of the batch.
+/* attention.c: from the step graph's weights [heads batch t s], or [batch t s] of one head, to one matrix for each row
+ * of the batch.
  *
  * Rows end at different steps and have sources of different lengths, so each row's matrix grows by itself: nothing
  * has to be put together at the end, and a long row costs its own size only. */
@@ -45,15 +46,17 @@ cpl_status cpl_attention_keep(cpl_attention_record *a, cpl_program *program, int
     if (!cpl_program_output(program, "weights", &t))
         CPL_FAIL(err, CPL_USAGE, "this model has no attention");
     CPL_TRY(cpl_read(program, "weights", NULL, 0, shape, &rank, err), err, "cannot read the attention");
-    if (rank != 4)
-        CPL_FAIL(err, CPL_FAILED, "the attention weights have %d dimensions, expected [heads batch t s]", rank);
-    size_t n = (size_t)(shape[0] * shape[1] * shape[2] * shape[3]);
+    if (rank != 3 && rank != 4)
+        CPL_FAIL(err, CPL_FAILED, "the attention weights have %d dimensions, expected [batch t s] or [heads batch t s]",
+                 rank);
+    const int64_t *of = shape + rank - 3; /* batch, t, s */
+    int64_t heads = rank == 4 ? shape[0] : 1, width = of[1] * of[2], apart = of[0] * width;
+    size_t n = (size_t)(heads * apart);
     if (cpl_grow(&a->step, &a->step_capacity, n, sizeof *a->step))
         CPL_FAIL(err, CPL_FAILED, "out of memory for %zu attention weights", n);
     CPL_TRY(cpl_read(program, "weights", a->step, n, shape, &rank, err), err, "cannot read the attention");
-    int64_t width = shape[2] * shape[3], apart = shape[1] * width;
-    for (int64_t i = 0; i < shape[1]; i++)
-        if (alive[i] && keep_row(&a->rows[i], a->step + i * width, shape[0], apart, step, length[i]))
+    for (int64_t i = 0; i < of[0]; i++)
+        if (alive[i] && keep_row(&a->rows[i], a->step + i * width, heads, apart, step, length[i]))
             CPL_FAIL(err, CPL_FAILED, "out of memory for the attention of %lld tokens", (long long)step + 1);
     return CPL_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "decode/attention.h"
+#include "decode/copy.h"
 #include "text/text.h"
 
 typedef struct row {
@@ -20,7 +21,7 @@ typedef struct row {
 
 struct cpl_decoder {
     cpl_model_description description;
-    cpl_program *encode; /* NULL: the kind has no memory */
+    cpl_program *encode; /* NULL: the kind has no memory and begins with zero states */
     cpl_program *step;
     int64_t room_batch, room_tokens, room_longest; /* the largest sizes that memory was reserved for */
     real *state[2][CPL_MODEL_PARTS];               /* [batch width], caller order: before and after a step */
@@ -35,6 +36,7 @@ struct cpl_decoder {
     int32_t *ids; /* the same, row after row */
     size_t ids_capacity;
     cpl_attention_record attention;
+    cpl_decode_copy copy;
     int64_t steps;
 };
 
@@ -47,7 +49,8 @@ static cpl_status compile(cpl_decoder *d, const cpl_model_kind *kind, const cpl_
     cpl_program shared = {.engine = engine};
     cpl_compile_options o = {.name = "encode", .share = &shared, .inference = 1};
     kind->describe(n, &d->description);
-    if (d->description.memories > 0)
+    d->copy.vocabulary = d->description.copies ? n->target_vocabulary : 0;
+    if (d->description.memories > 0 || d->description.starts)
         CPL_TRY(cpl_compile(&d->encode, kind->encode, n, &o, err), err, "cannot decode with '%s'", kind->name);
     o.name = "step";
     CPL_TRY(cpl_compile(&d->step, kind->step, n, &o, err), err, "cannot decode with '%s'", kind->name);
@@ -95,6 +98,7 @@ void cpl_decoder_free(cpl_decoder *d)
     cpl_release(d->history);
     cpl_release(d->ids);
     cpl_attention_free(&d->attention);
+    cpl_decode_copy_free(&d->copy);
     cpl_release(d);
 }
 
@@ -180,6 +184,8 @@ static cpl_status reserve(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *
     d->room_tokens = round_up(d->room_tokens, tokens);
     d->room_longest = round_up(d->room_longest, longest);
     cpl_status status = reserve_plans(d, err);
+    if (status == CPL_OK)
+        status = cpl_decode_copy_reserve(&d->copy, d->step->engine->threads, d->room_batch, d->room_longest, err);
     if (status != CPL_OK)
         d->room_longest = 0; /* tries again next time */
     return status;
@@ -191,7 +197,7 @@ static cpl_status feed_step(cpl_decoder *d, int64_t count, cpl_error *err)
 {
     const cpl_model_description *m = &d->description;
     CPL_TRY(cpl_feed_ids(d->step, "token", d->token_row, d->alive, count, err), err, "cannot decode");
-    if (d->encode)
+    if (m->memories > 0)
         CPL_TRY(cpl_program_share_time(d->step, "s", d->encode, err), err, "cannot decode");
     for (int i = 0; i < m->memories; i++) {
         cpl_tensor t;
@@ -240,10 +246,13 @@ static void choose_row(void *arguments, int64_t task, int thread)
     const choosing *c = arguments;
     const cpl_decode_batch *b = c->batch;
     int64_t i = c->sentence[task], n = c->logits.width;
+    const cpl_kernels *kernels = c->d->step->engine->kernels;
+    const cpl_decode_copy *copy = &c->d->copy;
+    real *logits = c->logits.data + task * n;
     row *r = &c->d->rows[i];
-    (void)thread;
-    cpl_chosen x = cpl_decode_choose(c->d->step->engine->kernels, c->logits.data + task * n, n,
-                                     b->forbidden, b->temperature,
+    if (copy->vocabulary)
+        logits = cpl_decode_copy_mix(copy, kernels, thread, task, b, (int32_t)i, logits, &n);
+    cpl_chosen x = cpl_decode_choose(kernels, logits, n, b->forbidden, b->temperature,
                                      b->temperature > 0 ? draw(b, i, c->step) : 0);
     if (x.id < 0) {
         r->failed = c->step + 1;
@@ -256,7 +265,7 @@ static void choose_row(void *arguments, int64_t task, int thread)
     } else {
         r->score += x.log_probability;
         r->length++;
-        c->d->token[i] = x.id;
+        c->d->token[i] = x.id < c->logits.width ? x.id : CPL_ID_UNKNOWN; /* what the decoder has no vector of */
         c->d->history[c->step * b->count + i] = x.id;
     }
     c->d->alive[i] = !r->done;
@@ -270,6 +279,7 @@ static cpl_status choose(cpl_decoder *d, const cpl_decode_batch *b, int64_t step
     c.sentence = d->step->geometry[cpl_program_symbol(d->step, "t")].sentence;
     if (cpl_grow(&d->history, &d->history_capacity, (size_t)((step + 1) * b->count), sizeof *d->history))
         CPL_FAIL(err, CPL_FAILED, "out of memory for %lld tokens", (long long)((step + 1) * b->count));
+    CPL_TRY(cpl_decode_copy_see(&d->copy, d->step, b, c.sentence, err), err, "cannot choose");
     cpl_pool_run(d->step->engine->pool, c.logits.rows, choose_row, &c);
     return CPL_OK;
 }
@@ -294,6 +304,13 @@ static cpl_status begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *er
         return CPL_OK;
     CPL_TRY(cpl_feed_ids(d->encode, "source", b->source, b->length, b->count, err), err, "cannot encode");
     CPL_TRY(cpl_run(d->encode, CPL_EVALUATE, err), err, "cannot encode");
+    for (int i = 0; d->description.starts && i < d->description.states; i++) {
+        const cpl_model_part *s = &d->description.state[i];
+        cpl_tensor t;
+        if (cpl_program_output(d->encode, s->name, &t))
+            CPL_TRY(cpl_read(d->encode, s->name, d->state[0][i], (size_t)(d->room_batch * s->width), NULL, NULL, err),
+                    err, "cannot decode");
+    }
     return CPL_OK;
 }
 

@@ -28,6 +28,7 @@ typedef struct cpl_decode_batch {
     int64_t count;
     const int32_t *const *source; /* [START] words [END], as in training */
     const int64_t *length;        /* of the source rows */
+    const int32_t *const *copy;   /* a model that copies: extended ids of the source rows (data.h: cpl_row) */
     const int64_t *most;          /* tokens of each output at most; END is not counted */
     const int64_t *number;        /* by row: what a sample is drawn by, such as the line number; NULL: 0, 1, 2 … */
     double temperature;           /* 0: the most probable token; else samples from softmax(logits / temperature) */
@@ -38,9 +39,11 @@ typedef struct cpl_decode_batch {
 } cpl_decode_batch;
 
 typedef struct cpl_decoded {
-    const int32_t *ids; /* what was chosen, without END; until the decoder's next call */
+    const int32_t *ids; /* what was chosen, without END; until the decoder's next call. Of a model that copies extended
+                         * ids: from the vocabulary's size on words of the row's own source */
     int64_t length;
-    double score;       /* sum of the natural log-probabilities of the ids and of END, all at temperature 1 */
+    double score;       /* sum of the natural log-probabilities of the ids and of END, all at temperature 1; with
+                         * copying those of the mixture */
     int finished;       /* 1: END came; 0: cut at `most` */
     int64_t failed;     /* not 0: the step (from 1) whose logits were not numbers; ids are those before it */
     const float *attention; /* [length + finished, source_length]: where each id, and END, looked, the mean over the

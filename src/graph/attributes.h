@@ -58,6 +58,32 @@ typedef struct cpl_pack_attributes {
     int32_t word;
 } cpl_pack_attributes;
 
+/* take, take_ids: the step, counted from 0. */
+typedef struct cpl_take_attributes {
+    int32_t step;
+    int32_t zero;
+} cpl_take_attributes;
+
+/* put: the ragged time symbol and its word, 's' or 't'; the step, and how many steps the whole chain of puts has. */
+typedef struct cpl_put_attributes {
+    int32_t symbol;
+    int32_t word;
+    int32_t step;
+    int32_t steps;
+} cpl_put_attributes;
+
+/* zeros: the width. */
+typedef struct cpl_zeros_attributes {
+    int32_t units;
+    int32_t zero;
+} cpl_zeros_attributes;
+
+/* to_now: the symbol of the time word `now`. */
+typedef struct cpl_now_attributes {
+    int32_t symbol;
+    int32_t zero;
+} cpl_now_attributes;
+
 typedef enum cpl_fill { CPL_FILL_ZERO, CPL_FILL_REPEAT } cpl_fill;
 
 /* unpack: the padded symbol of the rectangle, and a cpl_fill for the steps that do not exist: zeros, or the

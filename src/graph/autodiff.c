@@ -178,10 +178,17 @@ static void differentiate_call(differentiation *d, size_t index)
     if (take_ready(d, &d->g->calls[index]))
         return;
     arriving(d, &forward, dout);
-    if (forward.op->flags & CPL_OP_PASS)
+    if (forward.op->flags & CPL_OP_PASS) {
         pass_on(d, &forward, dout[0], needed_inputs(d, &forward));
-    else
-        backward_call(d, index, dout, needed_inputs(d, &forward));
+    } else {
+        uint32_t needed = needed_inputs(d, &forward);
+        if (forward.op->flags & CPL_OP_PASS_FIRST) {
+            pass_on(d, &forward, dout[0], needed & 1);
+            needed &= ~1u;
+        }
+        if (needed)
+            backward_call(d, index, dout, needed);
+    }
 }
 
 static int has_gradient(const differentiation *d, const cpl_call *c)
@@ -329,7 +336,8 @@ static void place_parameter_gradients(differentiation *d)
         info->reached = sum >= 0;
         if (sum < 0 || !info->trainable)
             continue;
-        if (g->values[sum].storage != CPL_STORE_BLOCK || g->values[sum].producer < 0)
+        /* what others read as well gets a copy: a parameter's gradient may be staged (stage.c) */
+        if (g->values[sum].storage != CPL_STORE_BLOCK || g->values[sum].producer < 0 || cpl_graph_uses(g, sum) > 0)
             sum = add_elementwise(d, "scale", &one, sum, NONE);
         if (sum < 0)
             return;

@@ -427,3 +427,18 @@ size_t cpl_program_input_bytes(const cpl_program *p, const cpl_binding *capacity
             bytes += sizeof(int32_t) * (size_t)(3 * capacity->batch + capacity->longest[i] + 2 + capacity->rows[i]);
     return bytes;
 }
+
+cpl_status cpl_program_reserve_inputs(cpl_program *p, const cpl_binding *capacity, cpl_error *err)
+{
+    const cpl_graph *g = p->traced;
+    for (size_t i = 0; i < g->input_count; i++) {
+        size_t bytes = cpl_type_bytes(&g->values[g->inputs[i].value].type, capacity);
+        CPL_TRY(slot_memory(p, (int)i, bytes, err), err, "cannot make room for '%s'", g->inputs[i].name);
+        memset(p->inputs[i].buffer, 0, bytes); /* touched now, so that it cannot fail later */
+    }
+    for (int i = 0; i < g->symbol_count; i++)
+        if (g->symbols[i].kind == CPL_DIM_TIME)
+            CPL_TRY(cpl_geometry_reserve(&p->geometry[i], capacity->batch, capacity->longest[i], capacity->rows[i],
+                                         err), err, "cannot make room for '%s'", g->symbols[i].name);
+    return CPL_OK;
+}

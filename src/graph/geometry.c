@@ -110,6 +110,19 @@ cpl_status cpl_geometry_set_mask(cpl_geometry *g, const uint8_t *mask, int64_t b
     return CPL_OK;
 }
 
+cpl_status cpl_geometry_set_single(cpl_geometry *g, int64_t batch, cpl_error *err)
+{
+    CPL_TRY(cpl_geometry_reserve(g, batch, 1, batch, err), err, "cannot lay out the batch");
+    for (int64_t i = 0; i < batch; i++) {
+        g->length[i] = 1;
+        g->sentence[i] = g->position[i] = (int32_t)i;
+        g->place[i] = 0;
+    }
+    g->offset[0] = 0, g->offset[1] = (int32_t)batch;
+    g->batch = g->rows = batch, g->longest = batch > 0, g->width = 1, g->bound = 1;
+    return CPL_OK;
+}
+
 cpl_status cpl_geometry_copy(cpl_geometry *to, const cpl_geometry *from, cpl_error *err)
 {
     size_t batch = (size_t)from->batch * sizeof(int32_t);

@@ -34,6 +34,8 @@ cpl_status cpl_geometry_set_lengths(cpl_geometry *g, const int64_t *lengths, int
                                     cpl_error *err);
 /* From a mask[batch width] (1: exists), any pattern. */
 cpl_status cpl_geometry_set_mask(cpl_geometry *g, const uint8_t *mask, int64_t batch, int64_t width, cpl_error *err);
+/* One step of every sentence, in the caller's order. */
+cpl_status cpl_geometry_set_single(cpl_geometry *g, int64_t batch, cpl_error *err);
 /* The same lengths and places as another's; allocates nothing once there is room for them. */
 cpl_status cpl_geometry_copy(cpl_geometry *to, const cpl_geometry *from, cpl_error *err);
 /* Grows the arrays ahead of time, so that later sets within these sizes allocate nothing. */

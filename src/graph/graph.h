@@ -43,6 +43,7 @@ typedef struct cpl_call {
     int dout[CPL_MAX_OUTPUTS];
     int din[CPL_MAX_INPUTS]; /* backward: written, or −1 */
     int dead;
+    int merged;              /* how many equal calls it stands for besides itself */
 } cpl_call;
 
 typedef struct cpl_graph_input {
@@ -94,6 +95,7 @@ struct cpl_graph {
     cpl_symbol symbols[CPL_MAX_SYMBOLS];
     int symbol_count;
     int loss; /* value, or −1 */
+    int staged; /* 1: plans have room for each gradient of a parameter beside the call that writes it */
     int seed; /* the value 1 that a backward pass starts from, or −1 */
     uint64_t next_uid;
     cpl_loop_info loops[CPL_MAX_LOOPS];
@@ -157,6 +159,9 @@ cpl_status cpl_pass_loops(cpl_graph *g, cpl_error *err);
 cpl_status cpl_graph_reorder(cpl_graph *g, const size_t *order, cpl_error *err);
 /* The calls of one loop stand together: the last one of those around `at`. */
 size_t cpl_graph_loop_end(const cpl_graph *g, size_t at);
+
+/* stage.c: bytes of the gradients that a call writes, where they are staged; else 0. */
+size_t cpl_call_stage_bytes(const cpl_graph *g, const cpl_call *c);
 
 /* How many calls read the value (outputs and the loss count one each). */
 int cpl_graph_uses(const cpl_graph *g, int value);

@@ -12,13 +12,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "base/log.h"
 #include "base/threads.h"
 #include "couplet.h"
 #include "graph/geometry.h"
 #include "graph/type.h"
 #include "kernel/kernel.h"
 
-enum { CPL_MAX_INPUTS = 8, CPL_MAX_OUTPUTS = 6 };
+enum { CPL_MAX_INPUTS = 8, CPL_MAX_OUTPUTS = 8 };
 
 /* A tensor while it runs. data is NULL for an input that was left out, a hidden output that is not kept, or a
  * gradient that nobody needs. */
@@ -39,10 +40,13 @@ typedef struct cpl_run_context {
     void *const *scratch;          /* gemm scratch of each thread */
     const cpl_geometry *geometry;  /* by symbol */
     const cpl_binding *binding;
+    const cpl_log *log;            /* the program's messages */
+    const char *path;              /* of the call: layer path */
     const void *attributes;
     void *workspace;               /* as many bytes as the op's `workspace` asked for, 64-byte aligned */
     int training;                  /* dropout and the like are active */
     uint64_t random_key;           /* of (seed, step, node): stable when nodes move */
+    int64_t first_sentence;        /* of this run in its batch: random numbers go by the place in the batch */
     int64_t loop_step;             /* CPL_OP_CARRY in a loop: the step; backward begins with one call for the longest */
     const cpl_geometry *loop_whole;/* CPL_OP_CARRY: the geometry of the loop's time as a whole */
     cpl_tensor in[CPL_MAX_INPUTS];
@@ -83,10 +87,11 @@ enum {
     CPL_OP_RANDOM = 1 << 1,     /* two calls are never equal */
     CPL_OP_READY = 1 << 2,      /* hidden outputs 0 … are already the gradients of inputs 0 … for dout[0] = 1 */
     CPL_OP_IN_PLACE = 1 << 3,   /* out[0] may be the memory of in[0] */
-    CPL_OP_NO_GRADIENT = 1 << 4,/* no gradient flows through it (argmax, print) */
+    CPL_OP_NO_GRADIENT = 1 << 4,/* no gradient flows through it (argmax) */
     CPL_OP_PASS = 1 << 5,       /* the gradient of every input is the gradient of the output itself (add) */
     CPL_OP_LOCAL = 1 << 6,      /* a row of its outputs over t needs that step of t alone: may stand in a loop over t */
-    CPL_OP_CARRY = 1 << 7       /* carries a state from step to step of a loop; sees whole tensors there (previous) */
+    CPL_OP_CARRY = 1 << 7,      /* carries a state from step to step of a loop; sees whole tensors there (previous) */
+    CPL_OP_PASS_FIRST = 1 << 8  /* the gradient of input 0 is the gradient of the output itself (put) */
 };
 
 typedef struct cpl_op {

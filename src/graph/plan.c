@@ -133,11 +133,11 @@ static void sizes(planner *p, int threads)
     for (size_t i = 0; i < g->call_count; i++) {
         const cpl_call *c = &g->calls[i];
         piece *x = &p->pieces[g->value_count + i];
-        if (c->dead || !c->op->workspace)
+        if (c->dead)
             continue;
         cpl_size_context s;
         cpl_call_sizes(g, c, &p->plan->capacity, threads, &s);
-        x->bytes = aligned(c->op->workspace(&s));
+        x->bytes = cpl_call_stage_bytes(g, c) + (c->op->workspace ? aligned(c->op->workspace(&s)) : 0);
         x->first = x->last = (int64_t)i;
     }
 }

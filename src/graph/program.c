@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/hash.h"
+#include "graph/attributes.h"
 
 /* ---- compiling ---- */
 
@@ -84,6 +85,8 @@ static cpl_status trace(cpl_program *p, cpl_model_function model, const void *us
     }
     for (int i = 0; i < p->traced->symbol_count; i++)
         p->has_borders |= p->traced->symbols[i].kind == CPL_DIM_PADDED;
+    for (size_t i = 0; i < p->traced->call_count; i++)
+        p->has_borders |= strcmp(p->traced->calls[i].op->name, "put") == 0;
     for (char *line = p->traced->warnings.data, *end; line && (end = strchr(line, '\n')); line = end + 1)
         cpl_log_warning(&p->log, "%.*s", (int)(end - line), line);
     p->inputs = cpl_alloc(p->traced->input_count + 1, sizeof *p->inputs);
@@ -114,6 +117,8 @@ static cpl_status compile(cpl_program *p, cpl_model_function model, const void *
         if (status == CPL_OK)
             warn_unreached(p);
     }
+    if (status == CPL_OK)
+        cpl_program_tell_graph(p);
     if (status == CPL_OK)
         status = cpl_parameters_allocate(p->engine->parameters, p->engine->seed, err);
     if (status == CPL_OK && p->schedule[CPL_TRAIN].graph) {
@@ -234,14 +239,27 @@ static cpl_status choose_plan(cpl_program *p, cpl_mode mode, const cpl_memory_pl
         if (cpl_binding_fits(&p->binding, &s->plans[i].capacity) && (!best || s->plans[i].bytes < best->bytes))
             best = &s->plans[i];
     *chosen = best;
-    return best ? make_block(p, best->bytes, err) /* there, unless memory was short when the plan was made */
-                : add_plan(p, mode, &p->binding, "larger than any plan before", chosen, err);
+    if (best)
+        return make_block(p, best->bytes, err); /* there, unless memory was short when the plan was made */
+    const char *reason = s->plan_count ? "larger than any plan before" : "the first that comes";
+    cpl_status status = add_plan(p, mode, &p->binding, reason, chosen, err);
+    if (status == CPL_OK && !p->plan_made)
+        cpl_program_tell_plan(p, mode, reason, (*chosen)->bytes);
+    return status;
+}
+
+static int is_now(const cpl_graph *g, int symbol)
+{
+    return g->symbols[symbol].kind == CPL_DIM_TIME && strcmp(g->symbols[symbol].name, "now") == 0;
 }
 
 /* Products of lengths that the caller left out get a bound that always holds. */
-static cpl_binding complete(const cpl_binding *capacity)
+static cpl_binding complete(const cpl_program *p, const cpl_binding *capacity)
 {
     cpl_binding b = *capacity;
+    for (int i = 0; i < p->traced->symbol_count; i++)
+        if (is_now(p->traced, i))
+            b.rows[i] = b.batch, b.longest[i] = 1;
     for (int i = 0; i < CPL_MAX_SYMBOLS; i++)
         for (int j = 0; j < CPL_MAX_SYMBOLS; j++)
             if (b.pairs[i][j] == 0) {
@@ -254,7 +272,7 @@ static cpl_binding complete(const cpl_binding *capacity)
 cpl_status cpl_program_reserve(cpl_program *p, cpl_mode mode, const cpl_binding *capacity, cpl_error *err)
 {
     const cpl_memory_plan *plan;
-    cpl_binding whole = complete(capacity);
+    cpl_binding whole = complete(p, capacity);
     CPL_TRY(loop_memory(p, capacity->batch, err), err, "cannot plan '%s'", p->name);
     return add_plan(p, mode, &whole, "capacity of the data", &plan, err);
 }
@@ -263,7 +281,7 @@ cpl_status cpl_program_block_bytes(const cpl_program *p, cpl_mode mode, const cp
                                    cpl_error *err)
 {
     cpl_memory_plan plan;
-    cpl_binding whole = complete(capacity);
+    cpl_binding whole = complete(p, capacity);
     CPL_TRY(cpl_plan_make(&plan, p->schedule[mode].graph, &whole, p->engine->threads, err), err, "cannot plan '%s'",
             p->name);
     *bytes = plan.bytes;
@@ -314,7 +332,10 @@ void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_p
     const cpl_call *c = &g->calls[index];
     cpl_run_context *r = &p->context;
     r->attributes = c->attributes;
-    r->workspace = c->op->workspace ? p->block + plan->workspace[index] : NULL;
+    r->path = c->path;
+    uint8_t *stage = p->block + plan->workspace[index];
+    size_t stage_bytes = cpl_call_stage_bytes(g, c);
+    r->workspace = c->op->workspace ? stage + stage_bytes : NULL;
     r->random_key = cpl_random_key(p->engine->seed, p->step, c->uid);
     for (int k = 0; k < CPL_MAX_INPUTS; k++) {
         set_tensor(p, g, plan, k < c->inputs ? c->in[k] : -1, cpl_call_reads_input(c, k), &r->in[k]);
@@ -325,7 +346,11 @@ void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_p
         set_tensor(p, g, plan, k < c->outputs ? c->out[k] : -1, present, &r->out[k]);
         set_tensor(p, g, plan, c->backward ? c->dout[k] : -1, 1, &r->dout[k]);
     }
+    if (p->part.active && stage_bytes > 0)
+        cpl_program_stage(p, g, c, stage);
     (c->backward ? c->op->backward : c->op->forward)(r);
+    if (p->part.active && stage_bytes > 0)
+        cpl_program_unstage(p, g, c, stage);
 }
 
 static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
@@ -342,6 +367,8 @@ static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
         if (g->symbols[i].kind != CPL_DIM_TIME)
             continue;
         cpl_geometry *a = &p->geometry[i];
+        if (!a->bound && is_now(g, i))
+            CPL_TRY(cpl_geometry_set_single(a, p->binding.batch, err), err, "cannot run '%s'", p->name);
         if (!a->bound)
             CPL_FAIL(err, CPL_USAGE, "the lengths of '%s' are not known" CPL_HINT
                      "feed an input over '%s' with its lengths, or use cpl_feed_mask", g->symbols[i].name,
@@ -359,13 +386,21 @@ static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
     return CPL_OK;
 }
 
-/* pack and unpack put a time's rows at places of a rectangle: it must be as wide as what gave the lengths. */
+/* pack and unpack put a time's rows at places of a rectangle: it must be as wide as what gave the lengths. A stack of
+ * steps must have as many as the longest sentence. */
 static cpl_status check_widths(const cpl_program *p, cpl_error *err)
 {
     const cpl_graph *g = p->traced;
     for (size_t i = 0; i < g->call_count; i++) {
         const cpl_call *c = &g->calls[i];
         const cpl_type *in = c->in[0] >= 0 ? &g->values[c->in[0]].type : NULL, *out = &g->values[c->out[0]].type;
+        if (strcmp(c->op->name, "put") == 0) {
+            const cpl_put_attributes *a = c->attributes;
+            if (p->geometry[a->symbol].longest > a->steps)
+                CPL_FAIL(err, CPL_USAGE, "stack: a sentence has %lld steps of '%s' but %d were stacked" CPL_HINT
+                         "unroll as many steps as the longest sentence has, or use cpl_scan",
+                         (long long)p->geometry[a->symbol].longest, g->symbols[a->symbol].name, (int)a->steps);
+        }
         int unpack = strcmp(c->op->name, "unpack") == 0;
         if (!unpack && strcmp(c->op->name, "pack") != 0)
             continue;
@@ -417,7 +452,9 @@ cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
     r->scratch = p->engine->scratch;
     r->geometry = p->geometry;
     r->binding = &p->binding;
+    r->log = &p->log;
     r->training = mode == CPL_TRAIN;
+    r->first_sentence = p->part.first_sentence;
     if (g->seed >= 0)
         *(real *)(void *)(p->block + plan->offset[g->seed]) = 1;
     for (size_t i = 0; i < g->call_count; i++) {

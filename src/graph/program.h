@@ -38,6 +38,14 @@ typedef struct cpl_loop_step {
     int32_t offset[2];
 } cpl_loop_step;
 
+/* A run of a part of a batch: its gradients are multiplied by weight and added to those of the parts before. */
+typedef struct cpl_batch_part {
+    int active;
+    int first;              /* 1: no part was before */
+    int64_t first_sentence; /* its place in the batch */
+    double weight;          /* its share of the batch's tokens */
+} cpl_batch_part;
+
 enum { CPL_MODES = 2 };
 
 typedef struct cpl_schedule {
@@ -66,11 +74,12 @@ struct cpl_program {
     uint8_t *block;
     size_t block_bytes;
     real *gradients;               /* laid out like the parameters; NULL for inference */
-    int has_borders;               /* pack or unpack occur */
+    int has_borders;               /* pack, unpack or put occur: sizes to check before a run */
     int ran;                       /* the next feed starts a new round */
     cpl_mode last_mode;
     cpl_memory_plan last_plan;     /* a borrowed copy: its arrays belong to the schedule */
     uint64_t step;                 /* training runs so far, for random numbers; a caller may set it */
+    cpl_batch_part part;           /* what the coming run holds; zero: a whole batch */
     int64_t traces, plans;
     cpl_log log;
     cpl_run_context context;       /* reused for every call */
@@ -86,11 +95,23 @@ void cpl_program_run_loop(cpl_program *p, const cpl_graph *g, const cpl_memory_p
 /* program.c: one call, with the tensors of the current step when a loop runs. */
 void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t index);
 
+/* tell.c: messages about loops and merged calls of a compiled program; about a plan that a run had to make. */
+void cpl_program_tell_graph(const cpl_program *p);
+void cpl_program_tell_plan(const cpl_program *p, cpl_mode mode, const char *reason, size_t bytes);
+
 /* Largest sizes that will come: plans, allocates and touches memory for them ahead of the first run. */
 cpl_status cpl_program_reserve(cpl_program *p, cpl_mode mode, const cpl_binding *capacity, cpl_error *err);
 /* Bytes of the block that a capacity needs, without allocating anything. */
 cpl_status cpl_program_block_bytes(const cpl_program *p, cpl_mode mode, const cpl_binding *capacity, size_t *bytes,
                                    cpl_error *err);
+/* stage.c: whether plans that are made from now on have room for training runs of parts of a batch. */
+void cpl_program_stage_gradients(cpl_program *p, int on);
+/* program.c calls them around a call whose gradients go to the stage first. */
+void cpl_program_stage(cpl_program *p, const cpl_graph *g, const cpl_call *c, uint8_t *stage);
+void cpl_program_unstage(cpl_program *p, const cpl_graph *g, const cpl_call *c, const uint8_t *stage);
+
+/* Makes room in the input slots and row tables, so that feeding batches within a capacity allocates nothing. */
+cpl_status cpl_program_reserve_inputs(cpl_program *p, const cpl_binding *capacity, cpl_error *err);
 /* Bytes of the input slots and row tables for a capacity. */
 size_t cpl_program_input_bytes(const cpl_program *p, const cpl_binding *capacity);
 int cpl_program_symbol(const cpl_program *p, const char *word); /* index, or −1 */

@@ -13,6 +13,7 @@ static const struct {
     {"batch", CPL_DIM_BATCH},
     {"s", CPL_DIM_TIME},       /* source time */
     {"t", CPL_DIM_TIME},       /* target time */
+    {"now", CPL_DIM_TIME},     /* one step of every sentence (nn/now.h) */
     {"padded", CPL_DIM_PADDED} /* time axis of a rectangle */
 };
 

@@ -37,6 +37,17 @@ typedef struct cpl_gemm {
     int64_t ldc;
 } cpl_gemm;
 
+/* One step of additive attention: a query against the keys of one sentence where they stand among packed rows, key j
+ * at k + at[j]·n, row j of the memory at m + at[j]·u. For loops, where a step reads all rows for a single query. */
+typedef struct cpl_additive_step {
+    int64_t s, n, u; /* s at least 1 */
+    const int32_t *at;
+    const real *q, *k, *m;
+    const real *e; /* additive_exponentials of all keys, at the same places; NULL: taken on the way */
+    const real *v;
+    real *scratch; /* cpl_additive_scratch(1, s, n) reals, 64-byte aligned */
+} cpl_additive_step;
+
 typedef struct cpl_kernels {
     const char *name; /* "reference", "generic", "avx2", "avx512" */
 
@@ -102,9 +113,18 @@ typedef struct cpl_kernels {
      * scratch: cpl_additive_scratch(t, s, n) reals, 64-byte aligned. tanh within 1e-6 absolute. */
     void (*additive_scores)(int64_t t, int64_t s, int64_t n, const real *q, const real *k, const real *v, real *scratch,
                             real *scores);
-    /* From dscores[t s] the gradients dq[t n], dk[s n], dv[n], all overwritten; tanh is computed again. */
+    /* From dscores[t s] the gradients dq[t n], dk[s n], dv[n], all overwritten; tanh is computed again. Not
+     * wanted: dq NULL, or dk and dv NULL. */
     void (*additive_scores_backward)(int64_t t, int64_t s, int64_t n, const real *q, const real *k, const real *v,
                                      const real *dscores, real *scratch, real *dq, real *dk, real *dv);
+
+    /* e[i] = e^2k[i], a NaN where |k[i]| is above 20: what the keys of a source have in common for all queries. */
+    void (*additive_exponentials)(int64_t n, const real *k, real *e);
+    /* One step: weights[s] = softmax of the scores, y[u] = weights · rows of m. Backward, from the weights, dy[u] and
+     * dweights[s] (these two may be NULL): the query's gradient dq[n] alone. */
+    void (*additive_step)(const cpl_additive_step *a, real *weights, real *y);
+    void (*additive_step_backward)(const cpl_additive_step *a, const real *weights, const real *dy,
+                                   const real *dweights, real *dq);
 
     /* Masked cross-entropy of rows of logits[rows n] (ld): row r's label target[r] (0 … n−1), weight 1, or 0 where the
      * label is 0 (padding: no loss, no gradient). bias[n] (may be NULL) is added to the logits first.
@@ -135,7 +155,7 @@ typedef struct cpl_kernels {
 /* Reals of scratch that the kernels of additive attention need. */
 static inline int64_t cpl_additive_scratch(int64_t t, int64_t s, int64_t n)
 {
-    return (t + s + 1) * ((n + 15) / 16 * 16) + 16 * s + t;
+    return (t + s + 5) * ((n + 15) / 16 * 16) + 16 * s + t;
 }
 
 /* The table chosen for this processor; COUPLET_ISA=reference|generic|avx2|avx512 forces one. A name that is

@@ -5,19 +5,23 @@
  *           outputs loss [], accuracy [], count []          minimizes loss
  *   score   the same inputs; output logits [batch t vocab]
  *   encode  input   source [batch s]
- *           outputs one for each name in `memory`
+ *           outputs one for each name in `memory` and, with `starts`, each state under its own name: [batch …] before
+ *                   the first step
  *   step    inputs  the memory, each name in `states` [batch …], token [batch t]
- *           outputs logits [batch t vocab], next [batch t] (ids: argmax), weights [heads batch t s], and each state
- *                   under its own name: the state after the token
- * In a step graph every sentence has t=1 (or 0: it is over, and keeps its state). A state that is not fed before the
- * first step is zero. */
+ *           outputs logits [batch t vocab], next [batch t] (ids: argmax), weights [heads batch t s] or [batch t s]
+ *                   where there is attention, and each state under its own name: the state after the token
+ * A model that copies (pointer-generator) has two more ids in loss and score, extended ones (data.h: cpl_row): an input
+ * copy [batch s], and target_out. Its step outputs gate [batch t 1] instead of next: the logit of writing a word of the
+ * vocabulary, against pointing at the source by the weights (of one head).
+ * In a step graph every sentence has t=1 (or 0: it is over, and keeps its state). A state that the encode graph does
+ * not give (`starts` 0) is zero before the first step. */
 #ifndef CPL_MODEL_MODEL_H
 #define CPL_MODEL_MODEL_H
 
 #include "config/config.h"
 #include "couplet.h"
 
-enum { CPL_MODEL_PARTS = 4 };
+enum { CPL_MODEL_PARTS = 2 * CPL_LAYERS };
 
 typedef struct cpl_model_sizes {
     const cpl_config *config;
@@ -32,6 +36,8 @@ typedef struct cpl_model_part {
 
 typedef struct cpl_model_description {
     int memories, states;
+    int copies; /* 1: it copies words of the source, see above */
+    int starts; /* 1: the encode graph gives the states before the first step (those that it leaves out are zero) */
     cpl_model_part memory[CPL_MODEL_PARTS]; /* [batch s width] */
     cpl_model_part state[CPL_MODEL_PARTS];  /* [batch width] */
 } cpl_model_description;
@@ -43,7 +49,7 @@ typedef struct cpl_model_kind {
     cpl_model_function loss, score, encode, step;
 } cpl_model_kind;
 
-extern const cpl_model_kind cpl_translator;
+extern const cpl_model_kind cpl_translator, cpl_summarizer;
 
 /* The kind that config->model.type names. */
 const cpl_model_kind *cpl_model_kind_of(const cpl_config *config);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include "graph/attributes.h"
 #include "graph/graph.h"
+#include "nn/now.h"
 
 static int64_t last_size(const cpl_node *x)
 {
@@ -37,12 +38,16 @@ static cpl_attention_result plain_query(cpl_graph *g, const char *name, cpl_node
 {
     cpl_attention_attributes attributes = {.heads = 1, .scale = 1.0f};
     cpl_enter(g, name);
+    int lifted;
+    query = cpl_to_now(g, query, &lifted);
     if (score == CPL_SCORE_GENERAL)
         query = cpl_dense(g, "query", query, &(cpl_dense_options){.units = last_size(memory.keys), .dim = "keys",
                                                                   .no_bias = 1});
     cpl_node *y = cpl_apply(g, "attention", &attributes, (cpl_node *[]){query, memory.keys, memory.values}, 3);
+    cpl_attention_result r = {.weights = cpl_node_output(y, 1)};
+    r.y = cpl_from_now(g, y, lifted);
     cpl_leave(g);
-    return (cpl_attention_result){.y = y, .weights = cpl_node_output(y, 1)};
+    return r;
 }
 
 cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_node *query, cpl_attention_memory memory,
@@ -57,6 +62,8 @@ cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_nod
     if (heads < 1 || wide % heads)
         cpl_graph_fail(g, cpl_graph_path(g, ""), "%lld heads do not divide keys=%lld", (long long)heads,
                        (long long)wide);
+    int lifted;
+    query = cpl_to_now(g, query, &lifted);
     cpl_node *q = project(g, "query", query, wide, "keys");
     cpl_attention_attributes attributes = {.heads = (int32_t)heads,
                                            .scale = (float)(1.0 / sqrt((double)wide / (double)heads))};
@@ -64,6 +71,7 @@ cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_nod
     const cpl_type *type = cpl_node_type(query);
     cpl_attention_result r = {.weights = cpl_node_output(mixed, 1)};
     r.y = project(g, "output", mixed, units, type && type->rank ? type->dim[type->rank - 1].name : "units");
+    r.y = cpl_from_now(g, r.y, lifted);
     cpl_leave(g);
     return r;
 }

@@ -10,7 +10,12 @@
  * b moves all scores of a step alike, which the softmax takes away again: it is a weight of the files only; results
  * do not depend on it and its gradient is 0. Nothing of size t · s · n ever exists: each task gathers one sentence
  * into scratch, as in attention.c, and the kernels walk its pairs. dv is summed over sentences in their order. A
- * sentence without source steps has no weights and y = 0. Weights stand in packed rows of t (cpl_pair_index). */
+ * sentence without source steps has no weights and y = 0. Weights stand in packed rows of t (cpl_pair_index).
+ *
+ * Where no sentence has more than one step of t (a step of a loop), keys and memory are read where they stand. e, if
+ * given, is additive_exponentials of k: made once for all steps of a loop. It is no input of its own, so it has no
+ * gradient: all of it is dk. A loop wants dq alone of each step, and after it dk, dv and dm of all steps at once; what
+ * is not wanted is not computed. */
 #include <string.h>
 #include "graph/op.h"
 #include "ops/carve.h"
@@ -26,13 +31,15 @@ typedef struct additive {
     const cpl_run_context *r;
     const cpl_geometry *t, *s;
     int64_t n, u;
+    int backward;
+    int want_scores;     /* backward: any of dq, dk, dv */
     cpl_pair_index rows; /* of the weights */
     real *dv;            /* backward: [batch n] of each sentence at its position of t */
     char *threads;       /* each thread's space of `bytes` */
     size_t bytes;
 } additive;
 
-enum { Q, K, V, B, M };
+enum { Q, K, V, B, M, E };
 
 static sentence_space thread_space(cpl_carve *c, int64_t t, int64_t s, int64_t n, int64_t u, int backward)
 {
@@ -69,10 +76,12 @@ static void begin_run(additive *a, const cpl_run_context *r, int backward)
 {
     cpl_carve c = {.base = r->workspace}, one = {0};
     a->r = r;
+    a->backward = backward;
     a->t = cpl_tensor_geometry(r, &r->in[Q]);
     a->s = cpl_tensor_geometry(r, &r->in[K]);
     a->n = r->in[Q].width;
     a->u = r->in[M].width;
+    a->want_scores = r->din[Q].data || r->din[K].data || r->din[V].data;
     void *index = cpl_carve_bytes(&c, cpl_pair_index_bytes(a->t->batch, a->t->longest));
     a->rows = cpl_pair_index_make(index, a->t, a->s);
     a->dv = backward ? cpl_carve_reals(&c, a->t->batch * a->n) : NULL;
@@ -127,6 +136,80 @@ static void clear(real *rows, int64_t n)
         memset(rows, 0, (size_t)n * sizeof *rows);
 }
 
+/* ---- a single step ---- */
+
+static int single_step(const additive *a)
+{
+    return a->t->longest == 1;
+}
+
+static cpl_additive_step step_of(const additive *a, const pair *p, real *scratch)
+{
+    const cpl_run_context *r = a->r;
+    int64_t from = p->j * a->n;
+    return (cpl_additive_step){.s = p->s, .n = a->n, .u = a->u, .at = a->s->offset,
+                               .q = r->in[Q].data + p->i * a->n, .k = r->in[K].data + from,
+                               .m = r->in[M].data + p->j * a->u, .e = r->in[E].data ? r->in[E].data + from : NULL,
+                               .v = r->in[V].data, .scratch = scratch};
+}
+
+static void step_forward(const additive *a, const pair *p, const sentence_space *x)
+{
+    const cpl_run_context *r = a->r;
+    real *y = r->out[0].data ? r->out[0].data + p->i * a->u : x->y;
+
+    if (p->s) {
+        cpl_additive_step step = step_of(a, p, x->scratch);
+        r->kernels->additive_step(&step, r->out[1].data ? weights_at(a, &r->out[1], 0, p->i) : x->p, y);
+    } else {
+        clear(y, a->u);
+    }
+}
+
+/* dq alone. */
+static void step_backward(const additive *a, const pair *p, const sentence_space *x)
+{
+    const cpl_run_context *r = a->r;
+    real *dq = r->din[Q].data + p->i * a->n;
+
+    if (p->s) {
+        cpl_additive_step step = step_of(a, p, x->scratch);
+        r->kernels->additive_step_backward(&step, weights_at(a, &r->out[1], 0, p->i),
+                                           r->dout[0].data ? r->dout[0].data + p->i * a->u : NULL,
+                                           r->dout[1].data ? weights_at(a, &r->dout[1], 0, p->i) : NULL, dq);
+    } else {
+        clear(dq, a->n);
+    }
+}
+
+/* Sentences that stand side by side in s share pages of keys and memory, so one task takes several of them; when few
+ * are left, one. Sentences do not touch each other: the results are those of any other cut. */
+static int64_t step_sentences(const additive *a)
+{
+    return a->t->rows >= 16 ? 4 : 1;
+}
+
+static void run_steps(void *arguments, int64_t task, int thread)
+{
+    const additive *a = arguments;
+    int64_t each = step_sentences(a), from = task * each;
+    sentence_space x = space_of(a, thread, a->backward);
+
+    for (int64_t j = from; j < from + each && j < a->s->batch; j++) {
+        pair p = pair_at(a, a->t->position[a->s->sentence[j]]);
+        if (p.t && a->backward)
+            step_backward(a, &p, &x);
+        else if (p.t)
+            step_forward(a, &p, &x);
+    }
+}
+
+static void step_tasks(additive *a)
+{
+    int64_t each = step_sentences(a);
+    cpl_run_tasks(a->r, (a->s->batch + each - 1) / each, run_steps, a);
+}
+
 /* ---- forward ---- */
 
 static void sentence_forward(void *arguments, int64_t task, int thread)
@@ -156,7 +239,10 @@ static void forward(const cpl_run_context *r)
 {
     additive a;
     begin_run(&a, r, 0);
-    cpl_run_tasks(r, a.t->batch, sentence_forward, &a);
+    if (single_step(&a))
+        step_tasks(&a);
+    else
+        cpl_run_tasks(r, a.t->batch, sentence_forward, &a);
 }
 
 /* ---- backward ---- */
@@ -168,13 +254,27 @@ static void softmax_part(const additive *a, const sentence_space *x, const pair 
     const cpl_kernels *f = r->kernels;
     int64_t u = a->u;
 
-    f->gemm(&(cpl_gemm){.transpose_a = 1, .m = p->s, .n = u, .k = p->t, .a = x->p, .lda = p->s, .b = x->y, .ldb = u,
-                        .c = x->dm, .ldc = u}, scratch);
+    if (r->din[M].data)
+        f->gemm(&(cpl_gemm){.transpose_a = 1, .m = p->s, .n = u, .k = p->t, .a = x->p, .lda = p->s, .b = x->y,
+                            .ldb = u, .c = x->dm, .ldc = u}, scratch);
+    if (!a->want_scores)
+        return;
     f->gemm(&(cpl_gemm){.transpose_b = 1, .m = p->t, .n = p->s, .k = u, .a = x->y, .lda = u, .b = x->m, .ldb = u,
                         .c = x->ds, .ldc = p->s}, scratch);
     for (int64_t k = 0; r->dout[1].data && k < p->t; k++)
         f->add(p->s, x->ds + k * p->s, weights_at(a, &r->dout[1], k, p->i), x->ds + k * p->s);
     f->softmax_backward(p->t, p->s, x->p, x->ds, x->ds, p->s);
+}
+
+static void scores_part(const additive *a, const sentence_space *x, const pair *p, real *dv)
+{
+    const cpl_run_context *r = a->r;
+    int keys = r->din[K].data || r->din[V].data;
+
+    gather(a->t, p->i, &r->in[Q], x->q);
+    gather(a->s, p->j, &r->in[K], x->k);
+    r->kernels->additive_scores_backward(p->t, p->s, a->n, x->q, x->k, r->in[V].data, x->ds, x->scratch,
+                                         r->din[Q].data ? x->dq : NULL, keys ? x->dk : NULL, keys ? dv : NULL);
 }
 
 static void sentence_backward(void *arguments, int64_t task, int thread)
@@ -186,16 +286,16 @@ static void sentence_backward(void *arguments, int64_t task, int thread)
     real *dv = a->dv + p.i * a->n;
 
     if (p.t && p.s) {
-        gather(a->t, p.i, &r->in[Q], x.q);
-        gather(a->s, p.j, &r->in[K], x.k);
-        gather(a->s, p.j, &r->in[M], x.m);
+        if (a->want_scores)
+            gather(a->s, p.j, &r->in[M], x.m);
         for (int64_t k = 0; k < p.t; k++)
             memcpy(x.p + k * p.s, weights_at(a, &r->out[1], k, p.i), (size_t)p.s * sizeof(real));
         clear(x.y, p.t * a->u);
         if (r->dout[0].data)
             gather(a->t, p.i, &r->dout[0], x.y);
         softmax_part(a, &x, &p, r->scratch[thread]);
-        r->kernels->additive_scores_backward(p.t, p.s, a->n, x.q, x.k, r->in[V].data, x.ds, x.scratch, x.dq, x.dk, dv);
+        if (a->want_scores)
+            scores_part(a, &x, &p, dv);
     } else {
         clear(x.dq, p.t * a->n);
         clear(x.dk, p.s * a->n);
@@ -211,11 +311,17 @@ static void backward(const cpl_run_context *r)
 {
     additive a;
     begin_run(&a, r, 1);
-    cpl_run_tasks(r, a.t->batch, sentence_backward, &a);
+    int query_alone = r->din[Q].data && !r->din[K].data && !r->din[V].data && !r->din[M].data;
+    if (single_step(&a) && query_alone)
+        step_tasks(&a);
+    else if (a.want_scores || r->din[M].data)
+        cpl_run_tasks(r, a.t->batch, sentence_backward, &a);
     if (r->din[V].data)
         cpl_run_sum_rows(r, a.t->batch, a.n, a.dv, r->din[V].data);
     if (r->din[B].data)
         r->din[B].data[0] = 0;
+    if (r->din[E].data)
+        cpl_run_zero(r, r->din[E].data, r->din[E].rows * a.n);
 }
 
 /* A tanh counts as four operations. */
@@ -226,19 +332,20 @@ static double flops(const cpl_size_context *c)
 }
 
 static const char *const tests[] = {
-    "n=7 u=5",
-    "n=5 u=3 b=absent",
-    "n=17 u=1",
-    "n=1 u=7 b=absent",
-    "s=t n=3 u=4",
+    "n=7 u=5 e=absent",
+    "n=5 u=3 b=absent e=absent",
+    "n=17 u=1 e=absent",
+    "n=1 u=7 b=absent e=absent",
+    "s=t n=3 u=4 e=absent",
     NULL
 };
 
 const cpl_op cpl_op_additive_attention = {
     .name = "additive_attention",
     .doc = "additive attention of projected queries and keys over the source steps that exist",
-    .signature = "q[batch t n] k[batch s n] v[n 1] b[1]? m[batch s u] -> y[batch t u] weights[batch t s]",
-    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_OUT1,
+    .signature = "q[batch t n] k[batch s n] v[n 1] b[1]? m[batch s u] e[batch s n]? -> y[batch t u] weights[batch t s]",
+    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_OUT1,
+    .flags = CPL_OP_LOCAL,
     .workspace = workspace,
     .forward = forward,
     .backward = backward,

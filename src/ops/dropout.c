@@ -2,9 +2,10 @@
  *
  *   dx = dy · m / (1 − rate)
  *
- * Nothing is stored: m is a pure function of (key of the node and step, sentence of the caller, step in the
- * caller's rectangle, column), so it is drawn again in the backward pass, and neither reordering nor packing
- * changes it. A tensor without a batch in a known order counts its elements instead. */
+ * Nothing is stored: m is a pure function of (key of the node and step, sentence of the batch, step in the
+ * caller's rectangle, column), so it is drawn again in the backward pass, and neither reordering nor packing nor
+ * cutting the batch into parts changes it. A tensor [batch t s …] has the sentence's steps of s before its columns.
+ * One without a leading batch counts its rows instead. */
 #include "base/hash.h"
 #include "graph/attributes.h"
 #include "ops/rows.h"
@@ -12,8 +13,11 @@
 typedef struct work {
     const cpl_run_context *r;
     const cpl_geometry *geometry; /* of the time axis, or of the length order; NULL: count rows */
+    const cpl_geometry *inner;    /* of the second time axis; NULL: none */
+    cpl_pair_index pairs;         /* with inner: where a row of t begins */
     int has_time;
-    int64_t rows, width;
+    int64_t first;                /* sentence of the batch that stands first */
+    int64_t rows, width;          /* rows of the batch or of t */
     const real *from;
     real *to;
     uint64_t limit; /* a draw of 32 bits below it is dropped */
@@ -27,7 +31,15 @@ static work work_of(const cpl_run_context *r, const real *from, real *to, const 
     work w = {.r = r, .rows = shape->rows, .width = shape->width, .from = from, .to = to};
     w.limit = (uint64_t)((double)a->rate * 4294967296.0);
     w.factor = (real)(1.0 / (1.0 - (double)a->rate));
-    if (type->rank > 0 && type->dim[0].kind == CPL_DIM_BATCH && cpl_type_times(type) < 2) {
+    int by_sentence = type->rank > 0 && type->dim[0].kind == CPL_DIM_BATCH;
+    w.first = by_sentence ? r->first_sentence : 0;
+    if (by_sentence && cpl_type_times(type) == 2) {
+        w.has_time = 1;
+        w.geometry = &r->geometry[type->dim[1].symbol];
+        w.inner = &r->geometry[type->dim[2].symbol];
+        w.pairs = cpl_pair_index_make(r->workspace, w.geometry, w.inner);
+        w.rows = w.geometry->rows;
+    } else if (by_sentence) {
         w.has_time = type->rank > 1 && type->dim[1].kind == CPL_DIM_TIME;
         if (w.has_time)
             w.geometry = &r->geometry[type->dim[1].symbol];
@@ -37,16 +49,25 @@ static work work_of(const cpl_run_context *r, const real *from, real *to, const 
     return w;
 }
 
-/* Draws one row: each 64-bit number serves two columns. */
-static void drop_row(const work *w, int64_t row, uint64_t sentence, uint64_t place)
+/* [batch t s …]: the index of where the rows of t begin. */
+static size_t workspace(const cpl_size_context *s)
 {
-    uint64_t key = cpl_random_key(w->r->random_key, sentence, place);
-    const real *x = w->from + row * w->width;
-    real *y = w->to + row * w->width;
-    for (int64_t i = 0; i < w->width; i += 2) {
+    const cpl_type *type = s->in[0];
+    if (type->rank < 3 || type->dim[0].kind != CPL_DIM_BATCH || cpl_type_times(type) != 2)
+        return 0;
+    return cpl_pair_index_bytes(s->binding->batch, s->binding->longest[type->dim[1].symbol]);
+}
+
+/* Draws n elements: each 64-bit number serves two of them. */
+static void drop_span(const work *w, int64_t from, int64_t n, int64_t sentence, int64_t place)
+{
+    uint64_t key = cpl_random_key(w->r->random_key, (uint64_t)(w->first + sentence), (uint64_t)place);
+    const real *x = w->from + from;
+    real *y = w->to + from;
+    for (int64_t i = 0; i < n; i += 2) {
         uint64_t bits = cpl_random_bits(key, (uint64_t)i);
         y[i] = (bits & 0xFFFFFFFFu) < w->limit ? 0 : x[i] * w->factor;
-        if (i + 1 < w->width)
+        if (i + 1 < n)
             y[i + 1] = (bits >> 32) < w->limit ? 0 : x[i + 1] * w->factor;
     }
 }
@@ -65,30 +86,50 @@ static int64_t step_of(const cpl_geometry *g, int64_t row)
     return low;
 }
 
+/* Row of the step: its sentence's columns, or all its steps of the inner time with theirs. */
+static void drop_step(const work *w, int64_t row, int64_t step)
+{
+    const cpl_geometry *g = w->geometry, *s = w->inner;
+    int64_t at = row - g->offset[step], sentence = g->sentence[at];
+    if (!s)
+        drop_span(w, row * w->width, w->width, sentence, g->place[row]);
+    else
+        drop_span(w, cpl_pair_row(&w->pairs, step, at) * w->width, s->length[s->position[sentence]] * w->width,
+                  sentence, g->place[row]);
+}
+
+static int64_t row_elements(const work *w)
+{
+    return w->inner ? w->width * w->inner->longest : w->width;
+}
+
 static void drop(void *arguments, int64_t task, int thread)
 {
     const work *w = arguments;
     const cpl_geometry *g = w->geometry;
-    cpl_span s = cpl_span_of(task, cpl_chunk_rows(w->width), w->rows);
+    cpl_span s = cpl_span_of(task, cpl_chunk_rows(row_elements(w)), w->rows);
     int64_t step = w->has_time ? step_of(g, s.from) : 0;
     (void)thread;
     for (int64_t row = s.from; row < s.to; row++) {
         while (w->has_time && row >= g->offset[step + 1])
             step++;
         if (w->has_time)
-            drop_row(w, row, (uint64_t)g->sentence[row - g->offset[step]], (uint64_t)g->place[row]);
+            drop_step(w, row, step);
         else
-            drop_row(w, row, (uint64_t)(g ? g->sentence[row] : row), 0);
+            drop_span(w, row * w->width, w->width, g ? g->sentence[row] : row, 0);
     }
 }
 
 static void apply(const cpl_run_context *r, const real *from, real *to, const cpl_tensor *shape)
 {
+    const cpl_dropout_attributes *a = r->attributes;
+    if (!r->training || (uint64_t)((double)a->rate * 4294967296.0) == 0) {
+        if (from != to)
+            cpl_run_copy(r, from, to, cpl_tensor_elements(shape));
+        return;
+    }
     work w = work_of(r, from, to, shape);
-    if (r->training && w.limit > 0)
-        cpl_run_tasks(r, cpl_row_chunks(w.rows, w.width), drop, &w);
-    else if (from != to)
-        cpl_run_copy(r, from, to, w.rows * w.width);
+    cpl_run_tasks(r, cpl_row_chunks(w.rows, row_elements(&w)), drop, &w);
 }
 
 static void forward(const cpl_run_context *r)
@@ -113,6 +154,7 @@ const cpl_op cpl_op_dropout = {
     .signature = "x[...] -> y[...]",
     .flags = CPL_OP_RANDOM | CPL_OP_IN_PLACE | CPL_OP_LOCAL,
     .attributes = sizeof(cpl_dropout_attributes),
+    .workspace = workspace,
     .forward = forward,
     .backward = backward,
     .tests = tests,

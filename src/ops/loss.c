@@ -1,4 +1,4 @@
-/* loss.c: the shared parts of the two masked cross-entropies (see loss.h). */
+/* loss.c: the shared parts of the losses (see loss.h). */
 #include "ops/loss.h"
 
 #include <string.h>
@@ -31,6 +31,16 @@ cpl_status cpl_loss_check(const cpl_shape_context *s, int logits, int target, cp
              "loss 'masked_cross_entropy' needs logits %s but '%s' gives %s" CPL_HINT
              "return the decoder's logits, or add a projection to the vocabulary (vocab=%lld) after '%s'",
              want, s->in_path[logits], got, (long long)y->entries, s->in_path[logits]);
+}
+
+cpl_status cpl_one_head_check(const cpl_shape_context *s, int weights, const char *what, cpl_error *err)
+{
+    const cpl_type *type = s->in[weights];
+    for (int i = 0; type && i < type->rank && type->dim[i].kind == CPL_DIM_FEATURE; i++)
+        if (type->dim[i].size != 1)
+            CPL_FAIL(err, CPL_USAGE, "%s needs one set of attention weights but '%s' has %lld heads" CPL_HINT
+                     "use one head", what, s->in_path[weights], (long long)type->dim[i].size);
+    return CPL_OK;
 }
 
 int64_t cpl_loss_count(const cpl_tensor *target)

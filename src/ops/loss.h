@@ -1,4 +1,4 @@
-/* loss.h: what cross_entropy and linear_cross_entropy share. */
+/* loss.h: what the losses share: cross_entropy, linear_cross_entropy, pointer_cross_entropy, coverage. */
 #ifndef CPL_OPS_LOSS_H
 #define CPL_OPS_LOSS_H
 
@@ -7,6 +7,9 @@
 /* Refuses what is not logits over the target's vocabulary: input `logits` must end in a dimension that is NAMED
  * vocab (sizes that happen to agree do not pass) and has as many entries as the ids of input `target`. */
 cpl_status cpl_loss_check(const cpl_shape_context *s, int logits, int target, cpl_error *err);
+
+/* Refuses attention weights of several heads: of those it is not known which one points. what: "copying". */
+cpl_status cpl_one_head_check(const cpl_shape_context *s, int weights, const char *what, cpl_error *err);
 
 /* Labels that are not 0. */
 int64_t cpl_loss_count(const cpl_tensor *target);

@@ -60,8 +60,26 @@ const cpl_token *cpl_codec_tokens(const cpl_codec *c, size_t *count)
     return c->tokens.items;
 }
 
-/* Control entries never become text: a model's output shows no [START] or [END], whatever the ids say. */
+cpl_token cpl_word_of(const cpl_vocabulary *v, cpl_more_words more, int64_t id)
+{
+    cpl_token word;
+    int64_t behind = id - cpl_vocabulary_size(v);
+    if (behind >= 0 && (size_t)behind < more.count)
+        return more.items[behind];
+    word.text = cpl_vocabulary_token(v, id, &word.length);
+    if (!word.text)
+        word.text = cpl_vocabulary_token(v, CPL_ID_UNKNOWN, &word.length);
+    return word;
+}
+
 void cpl_codec_decode(const cpl_codec *c, const int32_t *ids, size_t n, int tokens, cpl_str *out)
+{
+    cpl_codec_decode_more(c, ids, n, (cpl_more_words){NULL, 0}, tokens, out);
+}
+
+/* Control entries never become text: a model's output shows no [START] or [END], whatever the ids say. */
+void cpl_codec_decode_more(const cpl_codec *c, const int32_t *ids, size_t n, cpl_more_words more, int tokens,
+                           cpl_str *out)
 {
     cpl_token *words = cpl_alloc(n, sizeof *words);
     if (!words) {
@@ -72,10 +90,7 @@ void cpl_codec_decode(const cpl_codec *c, const int32_t *ids, size_t n, int toke
     for (size_t i = 0; i < n && ids[i] != CPL_ID_END; i++) {
         if (ids[i] == CPL_ID_PADDING || ids[i] == CPL_ID_START)
             continue;
-        cpl_token *word = &words[count++];
-        word->text = cpl_vocabulary_token(c->vocabulary, ids[i], &word->length);
-        if (!word->text) /* an id that the vocabulary has not is unknown too */
-            word->text = cpl_vocabulary_token(c->vocabulary, CPL_ID_UNKNOWN, &word->length);
+        words[count++] = cpl_word_of(c->vocabulary, more, ids[i]);
     }
     cpl_join(tokens ? CPL_TOKENS_SPACE : c->rules.tokens, words, count, out);
     cpl_release(words);

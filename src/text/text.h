@@ -121,5 +121,14 @@ const cpl_token *cpl_codec_tokens(const cpl_codec *c, size_t *count);
 /* Appends the line for ids; stops at END; padding and START are skipped; tokens != 0: tokens joined by one space
  * instead (word: with their joiners). An unknown or foreign id shows as [UNK]. */
 void cpl_codec_decode(const cpl_codec *c, const int32_t *ids, size_t n, int tokens, cpl_str *out);
+/* The same with words behind the vocabulary: its size + k is items[k]. */
+typedef struct cpl_more_words {
+    const cpl_token *items;
+    size_t count;
+} cpl_more_words;
+void cpl_codec_decode_more(const cpl_codec *c, const int32_t *ids, size_t n, cpl_more_words more, int tokens,
+                           cpl_str *out);
+/* One id of either kind; [UNK] for one that neither has. */
+cpl_token cpl_word_of(const cpl_vocabulary *v, cpl_more_words more, int64_t id);
 
 #endif

@@ -58,8 +58,15 @@ static cpl_progress_event event_of(const cpl_trainer *t, const char *kind)
 
 static void send(const cpl_trainer *t, const cpl_progress_event *e)
 {
-    if (t->options && t->options->progress)
-        t->options->progress(t->options->user, e);
+    const cpl_fit_options *o = t->options;
+    int validation = strcmp(e->kind, "validation") == 0 || strcmp(e->kind, "epoch") == 0;
+    if (!o)
+        return;
+    cpl_progress_callback call = validation ? o->on_validation : o->on_event;
+    if (strcmp(e->kind, "step") == 0)
+        call = o->on_step;
+    if (call)
+        call(o->user, e);
 }
 
 /* At the speed so far, up to the nearest of all limits. */
@@ -104,6 +111,9 @@ static void add_facts(cpl_trainer *t, cpl_json *line)
     cpl_json_set_int(line, "parameters", cpl_parameters_elements(e->parameters));
     cpl_json_set_int(line, "trainable_parameters", cpl_trainer_trainable(t));
     cpl_json_set_int(line, "planned_peak_bytes", (int64_t)t->memory.peak);
+    cpl_json_set_int(line, "micro_batch", t->memory.micro_batch);
+    if (t->memory.budget > 0)
+        cpl_json_set_int(line, "memory_budget_bytes", (int64_t)t->memory.budget);
     cpl_json_set_text(line, "kernels", e->kernels->name);
     cpl_json_set_int(line, "threads", e->threads);
     cpl_json_set_int(line, "steps_per_epoch", t->steps_in_epoch);
@@ -247,6 +257,7 @@ void cpl_trainer_tell_plan(void *trainer, const char *reason, const cpl_binding 
     cpl_json_set_text(line, "reason", reason);
     cpl_json_set(line, "capacity", sizes);
     cpl_json_set_int(line, "bytes", (int64_t)bytes);
+    cpl_json_set_int(line, "micro_batch", t->memory.micro_batch);
     end(t, line);
 }
 

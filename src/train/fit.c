@@ -184,6 +184,9 @@ static cpl_status loop(cpl_trainer *t, const char **reason, cpl_error *err)
 static cpl_status reserve(cpl_trainer *t, cpl_error *err)
 {
     size_t bytes[CPL_MODES] = {0};
+    cpl_binding largest = t->capacity[CPL_TRAIN];
+    cpl_binding_grow(&largest, &t->capacity[CPL_EVALUATE]);
+    CPL_TRY(cpl_program_reserve_inputs(t->program, &largest, err), err, "cannot make room for training");
     t->program->plan_user = t;
     t->program->plan_made = cpl_trainer_tell_plan;
     for (int m = 0; m < CPL_MODES; m++)

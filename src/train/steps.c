@@ -5,38 +5,75 @@
 
 #include "base/error.h"
 
-static cpl_status feed(cpl_program *p, const cpl_batch *b, cpl_error *err)
+static cpl_status feed(cpl_program *p, const cpl_batch *b, int64_t first, int64_t pairs, cpl_error *err)
 {
-    cpl_status status = cpl_feed_ids(p, "source", b->source, b->source_length, b->pairs, err);
+    const int64_t *source = b->source_length + first, *target = b->target_length + first;
+    cpl_status status = cpl_feed_ids(p, "source", b->source + first, source, pairs, err);
     if (status == CPL_OK)
-        status = cpl_feed_ids(p, "target_in", b->target_in, b->target_length, b->pairs, err);
+        status = cpl_feed_ids(p, "target_in", b->target_in + first, target, pairs, err);
     if (status == CPL_OK)
-        status = cpl_feed_ids(p, "target_out", b->target_out, b->target_length, b->pairs, err);
+        status = cpl_feed_ids(p, "target_out", b->target_out + first, target, pairs, err);
+    if (status == CPL_OK && b->copy)
+        status = cpl_feed_ids(p, "copy", b->copy + first, source, pairs, err);
     return status;
 }
 
-/* Feeds, runs, and adds to the sums: each batch weighs as much as it has target tokens. */
+/* Piece i of the t->cut of a batch. Its gradient is a mean over its labels, so it weighs as much as its share of the
+ * batch's labels: never as one of so many pieces, or a token of a short piece would weigh more (case C03). */
+static cpl_status run_piece(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_t i, double share, cpl_error *err)
+{
+    cpl_program *p = t->program;
+    int64_t first = t->cut[i], pairs = t->cut[i + 1] - first;
+    p->step = (uint64_t)(t->state.step + 1); /* dropout is a function of it and of the sentence's place in the batch */
+    p->part = (cpl_batch_part){.active = pairs < b->pairs, .first = i == 0, .first_sentence = first, .weight = share};
+    cpl_status status = feed(p, b, first, pairs, err);
+    return status == CPL_OK ? cpl_run(p, mode, err) : status;
+}
+
+/* Labels of sentences first … end − 1: all but padding. */
+static double count_labels(const cpl_batch *b, int64_t first, int64_t end)
+{
+    int64_t n = 0;
+    for (int64_t i = first; i < end; i++)
+        for (int64_t k = 0; k < b->target_length[i]; k++)
+            n += b->target_out[i][k] != 0;
+    return (double)n;
+}
+
+/* Adds the figures of the piece that has just run, which are means over its tokens. */
+static void add_piece(const cpl_program *p, cpl_sums *batch)
+{
+    double tokens = cpl_scalar(p, "count");
+    for (int i = 0; i < p->traced->symbol_count; i++)
+        if (p->traced->symbols[i].kind == CPL_DIM_TIME)
+            batch->computed += (double)p->binding.rows[i];
+    if (!(tokens > 0))
+        return;
+    batch->loss += cpl_scalar(p, "loss") * tokens;
+    batch->correct += cpl_scalar(p, "accuracy") * tokens;
+    batch->tokens += tokens;
+}
+
+/* Runs a batch, in pieces where it does not fit as a whole, and adds to the sums: each batch weighs as much as it has
+ * target tokens. */
 static cpl_status run_batch(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, cpl_sums *sums, cpl_step_result *r,
                             cpl_error *err)
 {
-    cpl_program *p = t->program;
-    cpl_status status = feed(p, b, err);
-    if (status == CPL_OK)
-        status = cpl_run(p, mode, err);
-    if (status != CPL_OK)
-        return status;
-    r->tokens = cpl_scalar(p, "count");
-    r->loss = cpl_scalar(p, "loss");
-    r->accuracy = cpl_scalar(p, "accuracy");
-    sums->seen += (double)(b->source_tokens + b->target_tokens);
-    for (int i = 0; i < p->traced->symbol_count; i++)
-        if (p->traced->symbols[i].kind == CPL_DIM_TIME)
-            sums->computed += (double)p->binding.rows[i];
-    if (r->tokens > 0) {
-        sums->loss += r->loss * r->tokens;
-        sums->correct += r->accuracy * r->tokens;
-        sums->tokens += r->tokens;
+    cpl_sums batch = {.seen = (double)(b->source_tokens + b->target_tokens)};
+    int64_t pieces = cpl_trainer_cut(t, mode, b);
+    double labels = pieces > 1 ? count_labels(b, 0, b->pairs) : 1;
+    for (int64_t i = 0; i < pieces; i++) {
+        double own = pieces > 1 ? count_labels(b, t->cut[i], t->cut[i + 1]) : 1;
+        cpl_status status = run_piece(t, b, mode, i, labels > 0 ? own / labels : 0, err);
+        if (status != CPL_OK)
+            return status;
+        add_piece(t->program, &batch);
     }
+    r->tokens = batch.tokens;
+    r->loss = pieces == 1 ? cpl_scalar(t->program, "loss") : cpl_sums_loss(&batch);
+    r->accuracy = pieces == 1 ? cpl_scalar(t->program, "accuracy") : cpl_sums_accuracy(&batch);
+    sums->loss += batch.loss, sums->correct += batch.correct, sums->tokens += batch.tokens;
+    sums->seen += batch.seen, sums->computed += batch.computed;
     return CPL_OK;
 }
 
@@ -73,7 +110,6 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
     const cpl_batch *b = cpl_batcher_next(t->train);
     int64_t step = s->step + 1;
     *r = (cpl_step_result){0};
-    t->program->step = (uint64_t)step; /* dropout is a function of it */
     CPL_TRY(run_batch(t, b, CPL_TRAIN, &s->sums, r, err), err, "step %lld failed", (long long)step);
     cpl_batcher_position(t->train, &s->pass, &s->index);
     s->in_epoch++;

@@ -25,9 +25,11 @@ typedef struct cpl_trainer_options {
     const cpl_log *log;    /* of warnings while it is built; NULL: silent */
     uint64_t bytes_before; /* cpl_memory_live_bytes() before the data were read: what is not the run's */
     uint64_t peak_before;  /* cpl_peak_rss() at the same time */
+    uint64_t mapped_bytes; /* of files that are mapped now and will be closed before the first step */
 } cpl_trainer_options;
 
-/* Traces and compiles the model, checks every id of the data against it (A03), makes batches. */
+/* Traces and compiles the model, checks every id of the data against it (A03), makes batches, plans the memory. What
+ * cannot fit into training.memory or the limits of the process is CPL_USAGE, saying what would (B02, B03, B06). */
 cpl_status cpl_trainer_new(cpl_trainer **t, const cpl_trainer_options *options, cpl_error *err);
 void cpl_trainer_free(cpl_trainer *t); /* NULL is fine */
 
@@ -38,7 +40,7 @@ double cpl_trainer_flops(const cpl_trainer *t);      /* of a step with an averag
 
 /* ---- memory.c ---- */
 
-enum { CPL_MEMORY_PARTS = 12 };
+enum { CPL_MEMORY_PARTS = 14 };
 
 typedef struct cpl_memory_part {
     const char *name;
@@ -46,15 +48,28 @@ typedef struct cpl_memory_part {
     int with_batch; /* 1: grows with the batch and the length of its sentences */
 } cpl_memory_part;
 
-/* What training adds to the bare program. */
+/* What training adds to the bare program, and what the budget for it leads to. */
 typedef struct cpl_memory_figures {
     cpl_memory_part part[CPL_MEMORY_PARTS];
     int count;
-    uint64_t peak; /* their sum */
+    uint64_t peak;         /* their sum */
+    uint64_t budget;       /* 0: none */
+    char budget_from[120]; /* "training.memory", or the limit of the process, as the end of a sentence */
+    uint64_t whole_peak;   /* the peak if no batch was cut */
+    int64_t batch;         /* pairs of a whole training batch */
+    int64_t micro_batch;   /* any so many training pairs are run in one piece; batch: none is ever cut */
+    int64_t valid_batch, valid_micro_batch; /* the same of validation; 0: there is none */
+    /* Logits, had the loss not worked in blocks of rows: of a rectangle [longest batch vocab]. */
+    int64_t longest_target, vocabulary;
+    uint64_t whole_logits, logits_block;
 } cpl_memory_figures;
 
 const cpl_memory_figures *cpl_trainer_memory(const cpl_trainer *t);
 uint64_t cpl_peak_rss(void); /* the most that this process ever held, in bytes */
+
+/* Bytes of whole logits [t batch vocab]; the largest batch whose logits alone fit into a budget. */
+uint64_t cpl_logits_bytes(int64_t longest, int64_t batch, int64_t vocabulary);
+int64_t cpl_logits_batch(uint64_t budget, int64_t longest, int64_t vocabulary);
 
 /* ---- fit.c ---- */
 
@@ -64,7 +79,7 @@ typedef struct cpl_fit_options {
     cpl_run_position at;              /* of the checkpoint */
     const char *const *warnings;      /* told before the log was open: written into it now */
     int warning_count;
-    void (*progress)(void *user, const cpl_progress_event *event); /* NULL: silent */
+    cpl_progress_callback on_step, on_validation, on_event; /* NULL: not called */
     cpl_message_sink message;
     void *user;
     const volatile int *stop;

@@ -1,35 +1,19 @@
 /* trainer.c: making a trainer: compile the model, check the data against it, make batches, know the memory. */
-#include <string.h>
-
 #include "base/error.h"
 #include "base/memory.h"
+#include "train/limit.h"
 #include "train/trainer.h"
 
 /* ---- sizes ---- */
 
-static cpl_status capacity_of(const cpl_trainer *t, const cpl_rows *rows, int64_t most, cpl_binding *b, cpl_error *err)
-{
-    cpl_batch_capacity c;
-    cpl_status status = cpl_rows_capacity(rows, t->training->batch_size, most, &c, err);
-    if (status != CPL_OK)
-        return status;
-    int s = cpl_program_symbol(t->program, "s"), g = cpl_program_symbol(t->program, "t");
-    memset(b, 0, sizeof *b);
-    b->batch = c.pairs;
-    b->rows[s] = c.source_tokens;
-    b->longest[s] = c.longest_source;
-    b->rows[g] = c.target_tokens;
-    b->longest[g] = c.longest_target;
-    b->pairs[s][g] = b->pairs[g][s] = c.products;
-    return CPL_OK;
-}
-
 /* Validation needs the same layout as training, without gradients. */
 static cpl_status capacities(cpl_trainer *t, cpl_error *err)
 {
-    CPL_TRY(capacity_of(t, &t->data->train, 0, &t->capacity[CPL_TRAIN], err), err, "cannot plan the training batches");
+    int64_t pairs = t->training->batch_size;
+    CPL_TRY(cpl_trainer_capacity(t, CPL_TRAIN, pairs, &t->whole[CPL_TRAIN], err), err,
+            "cannot plan the training batches");
     if (t->valid)
-        CPL_TRY(capacity_of(t, &t->data->valid, t->training->validation_steps, &t->capacity[CPL_EVALUATE], err), err,
+        CPL_TRY(cpl_trainer_capacity(t, CPL_EVALUATE, pairs, &t->whole[CPL_EVALUATE], err), err,
                 "cannot plan the validation batches");
     return CPL_OK;
 }
@@ -70,7 +54,13 @@ static cpl_status compile(cpl_trainer *t, cpl_error *err)
     cpl_compile_options o = {.name = t->kind->name, .seed = (uint64_t)t->training->seed,
                              .threads = (int)t->training->threads, .message = (cpl_message_sink)t->log.sink,
                              .user = t->log.user};
-    CPL_TRY(cpl_compile(&t->program, t->kind->loss, &t->sizes, &o, err), err, "cannot build the model");
+    cpl_status status = cpl_compile(&t->program, t->kind->loss, &t->sizes, &o, err);
+    cpl_memory_limit limit = cpl_memory_limit_now(0);
+    char text[32];
+    if (status == CPL_FAILED && limit.name)
+        return cpl_error_context(err, status, "cannot build the model within %s of %s", limit.name,
+                                 cpl_bytes_text(text, sizeof text, limit.limit));
+    CPL_TRY(status, err, "cannot build the model");
     return CPL_OK;
 }
 
@@ -81,6 +71,21 @@ static cpl_status make_set(cpl_trainer *t, cpl_error *err)
                              .longest_target = t->data->report.target.longest};
     CPL_TRY(cpl_model_set_new(&t->set, &facts, err), err, "cannot prepare the model's file");
     return CPL_OK;
+}
+
+/* Under a limit of the process they may not fit; training may all the same. */
+static cpl_status prepare_examples(cpl_trainer *t, cpl_error *err)
+{
+    cpl_error own = CPL_ERROR_INIT;
+    cpl_status status = cpl_trainer_prepare_examples(t, &own);
+    if (status == CPL_FAILED && cpl_memory_limit_now(0).name) {
+        cpl_trainer_free_examples(t);
+        cpl_log_warning(&t->log, "no examples are shown: %s", own.line[0]);
+        return CPL_OK;
+    }
+    if (err)
+        *err = own;
+    return status;
 }
 
 cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options, cpl_error *err)
@@ -103,9 +108,9 @@ cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options
     if (status == CPL_OK)
         status = make_set(t, err);
     if (status == CPL_OK)
-        status = cpl_trainer_prepare_examples(t, err);
+        status = prepare_examples(t, err);
     if (status == CPL_OK)
-        status = cpl_trainer_count_memory(t, options, err);
+        status = cpl_trainer_plan_memory(t, options, err);
     if (status != CPL_OK) {
         cpl_trainer_free(t);
         return status;
@@ -127,6 +132,7 @@ void cpl_trainer_free(cpl_trainer *t)
     cpl_run_state_free(&t->state);
     cpl_run_log_close(t->run_log);
     cpl_model_file_close(t->checkpoint);
+    cpl_release(t->cut);
     cpl_release(t);
 }
 
@@ -165,7 +171,7 @@ double cpl_trainer_flops(const cpl_trainer *t)
         double s = rows->items[i].source, g = rows->items[i].target - 1;
         source += s, target += g, products += s * g;
     }
-    cpl_binding b = t->capacity[CPL_TRAIN];
+    cpl_binding b = t->whole[CPL_TRAIN];
     double share = (double)b.batch / (double)rows->count;
     int s = cpl_program_symbol(t->program, "s"), g = cpl_program_symbol(t->program, "t");
     b.rows[s] = (int64_t)(source * share + 0.5);

@@ -23,16 +23,21 @@ struct cpl_trainer {
     cpl_program *program;
     cpl_batcher *train, *valid;      /* valid NULL: no validation data */
     int64_t steps_in_epoch;
-    cpl_binding capacity[CPL_MODES];
+    cpl_binding whole[CPL_MODES];    /* the most that a batch can hold */
+    cpl_binding capacity[CPL_MODES]; /* the most that is run at once: a batch, or a piece of one */
+    int64_t *cut;                    /* pieces.c: where the pieces of a batch begin [largest batch + 1] */
     cpl_memory_figures memory;
     cpl_model_set *set;
     cpl_optimizer *optimizer;        /* made when the run begins */
     /* examples.c: decoder NULL: none are shown */
     cpl_decoder *decoder;
     cpl_codec *codec;
-    int64_t example_count;
-    const int32_t **example_source;
+    int64_t example_count, examples_at_once;
+    const int32_t **example_source, **example_copy;
+    cpl_codec *source_codec;         /* of a model that copies, as are example_copy and the words of the line shown */
+    cpl_copy_lines example_words;
     int64_t *example_length, *example_most;
+    uint64_t example_bytes;          /* what translating them has taken */
     /* of the run */
     cpl_run_state state;
     const cpl_fit_options *options;
@@ -65,8 +70,21 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err);
 /* Over the same first batches every time (G05). *whole is 0 when a stop was asked for before it was done. */
 cpl_status cpl_trainer_validate(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_error *err);
 
-/* memory.c: fills t->memory. */
-cpl_status cpl_trainer_count_memory(cpl_trainer *t, const cpl_trainer_options *options, cpl_error *err);
+/* memory.c: fills t->memory and t->capacity, or refuses. */
+cpl_status cpl_trainer_plan_memory(cpl_trainer *t, const cpl_trainer_options *options, cpl_error *err);
+/* Bytes that grow with the batch, for pieces of these sizes. evaluate NULL: there is no validation. */
+cpl_status cpl_trainer_piece_bytes(const cpl_trainer *t, const cpl_binding *train, const cpl_binding *evaluate,
+                                   uint64_t *block, uint64_t *inputs, cpl_error *err);
+
+/* refuse.c: CPL_USAGE with need, budget, and what would fit. fixed: what every batch size takes; room: what the budget
+ * leaves for a batch. */
+cpl_status cpl_trainer_refuse_memory(const cpl_trainer *t, uint64_t fixed, uint64_t room, cpl_error *err);
+
+/* pieces.c. The most that any `pairs` of a mode's rows can hold. */
+cpl_status cpl_trainer_capacity(const cpl_trainer *t, cpl_mode mode, int64_t pairs, cpl_binding *b, cpl_error *err);
+/* Cuts a batch into the fewest pieces that t->capacity holds, as even as they can be. Piece i has the sentences
+ * t->cut[i] … t->cut[i + 1] − 1. Returns how many there are. */
+int64_t cpl_trainer_cut(cpl_trainer *t, cpl_mode mode, const cpl_batch *b);
 
 /* checkpoint.c */
 cpl_status cpl_trainer_save(cpl_trainer *t, cpl_error *err);       /* a checkpoint */

@@ -56,6 +56,29 @@ static void case_H07_an_untrained_model_saves_loads_and_translates(void **state)
     place_remove(&p);
 }
 
+/* `couplet generate de-en`: the folder of a run, with or without a slash at its end. */
+static void the_folder_of_a_run_stands_for_its_model(void **state)
+{
+    (void)state;
+    place p;
+    place_make(&p);
+    model_write(&p, NULL, NULL, 0);
+    char slash[300];
+    snprintf(slash, sizeof slash, "%s/", p.folder);
+    for (int i = 0; i < 2; i++) {
+        cpl_model *m;
+        cpl_error err = CPL_ERROR_INIT;
+        must(cpl_model_open(&m, i ? slash : p.folder, 1, &err), &err);
+        cpl_model_close(m);
+    }
+    place_remove(&p);
+    cpl_model *none;
+    cpl_error err = CPL_ERROR_INIT;
+    assert_int_equal(cpl_model_open(&none, CPL_TEST_DATA, 1, &err), CPL_USAGE);
+    assert_null(none);
+    assert_non_null(strstr(err.line[0], "/model.safetensors"));
+}
+
 static void one_line_for_each_line(void **state)
 {
     (void)state;
@@ -284,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_H07_an_untrained_model_saves_loads_and_translates),
+        cmocka_unit_test(the_folder_of_a_run_stands_for_its_model),
         cmocka_unit_test(one_line_for_each_line),
         cmocka_unit_test(samples_follow_the_seed),
         cmocka_unit_test(case_F01_cut_outputs_are_counted),

@@ -62,9 +62,14 @@ static void defaults_are_the_interfaces(void **state)
 {
     static const char *const expected[][2] = {
         {"model.type", "translator"}, {"model.units", "256"}, {"model.embedding", "0"}, {"model.dropout", "0"},
+        {"model.copy", "false"}, {"model.coverage", "0"},
         {"model.recurrent_initializer", "glorot_uniform"}, {"model.encoder.cell", "gru"},
-        {"model.encoder.direction", "both"}, {"model.encoder.merge", "sum"}, {"model.decoder.cell", "gru"},
-        {"model.decoder.attention.heads", "1"}, {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},
+        {"model.encoder.layers", "1"}, {"model.encoder.direction", "both"}, {"model.encoder.merge", "sum"},
+        {"model.encoder.residual", "false"}, {"model.decoder.cell", "gru"}, {"model.decoder.layers", "1"},
+        {"model.decoder.residual", "false"}, {"model.decoder.initial_state", "zero"},
+        {"model.decoder.attention.score", "multihead"}, {"model.decoder.attention.heads", "1"},
+        {"model.decoder.attention.position", "after"}, {"model.decoder.attention.combine", "add_norm"},
+        {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},
         {"text.source.vocabulary_size", "32000"}, {"text.source.min_count", "1"}, {"text.source.max_length", "0"},
         {"text.source.too_long", "drop"}, {"text.target.tokens", "word"}, {"text.target.standardize", "none"},
         {"text.target.vocabulary_size", "32000"}, {"text.target.min_count", "1"}, {"text.target.max_length", "0"},
@@ -82,7 +87,7 @@ static void defaults_are_the_interfaces(void **state)
         {"training.early_stopping.min_delta", "0"}, {"training.early_stopping.patience", "5"},
         {"training.early_stopping.restore_best", "true"}, {"training.checkpoint_every", "60s"},
         {"training.log_every", "50"}, {"training.show_examples", "3"}, {"training.threads", "0"},
-        {"training.seed", "1"}};
+        {"training.memory", "0"}, {"training.seed", "1"}};
     cpl_error err = CPL_ERROR_INIT;
     cpl_config *c = NULL;
     (void)state;
@@ -94,6 +99,40 @@ static void defaults_are_the_interfaces(void **state)
     for (int k = 0; k < CPL_CONFIG_KEYS; k++)
         assert_false(cpl_config_is_set(c, k));
     cpl_config_free(c);
+}
+
+/* Defaults of the summarizer, whatever comes first; what the user set wins; another type brings its own back. */
+static void defaults_follow_the_type(void **state)
+{
+    static const char *const expected[][2] = {
+        {"model.encoder.cell", "lstm"}, {"model.encoder.direction", "forward"},
+        {"model.decoder.initial_state", "encoder"},
+        {"model.decoder.attention.score", "additive"}, {"model.decoder.attention.position", "before"},
+        {"model.recurrent_initializer", "orthogonal"}, {"model.units", "256"}};
+    static const char *const texts[] = {
+        "model: {type: summarizer, decoder: {cell: gru, attention: {combine: tanh}}}\n",
+        "model: {decoder: {cell: gru, attention: {combine: tanh}}, type: summarizer}\n"};
+    cpl_error err = CPL_ERROR_INIT;
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        cpl_config *c = good(texts[t]), *stored = NULL;
+        for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+            assert_value(c, expected[i][0], expected[i][1]);
+        assert_value(c, "model.decoder.cell", "gru");
+        assert_value(c, "model.decoder.attention.combine", "tanh");
+        assert_false(cpl_config_is_set(c, cpl_config_find("model.encoder.cell")));
+        cpl_json *json = cpl_config_to_json(c);
+        assert_int_equal(cpl_config_from_json(&stored, json, &err), CPL_OK);
+        assert_int_equal(cpl_config_check_resume(c, stored, &err), CPL_OK);
+        cpl_json_free(json);
+        cpl_config_free(stored);
+        assert_int_equal(cpl_config_set_pair(c, "model.type=translator", &err), CPL_OK);
+        assert_value(c, "model.encoder.cell", "gru");
+        assert_value(c, "model.decoder.attention.score", "multihead");
+        assert_value(c, "model.decoder.attention.combine", "tanh");
+        assert_value(c, "model.recurrent_initializer", "glorot_uniform");
+        cpl_config_free(c);
+    }
 }
 
 /* ---- reading ---- */
@@ -191,11 +230,14 @@ static void wrong_kinds_say_got_and_expected(void **state)
     expect_error("model: {encoder: {cell: gruu}}\n",
                  L1 "'model.encoder.cell' got 'gruu', expected gru, gru_reset_before or lstm",
                  "did you mean 'gru'?");
-    expect_error("model: {type: summarizer}\n", L1 "'model.type' got 'summarizer', expected translator", NULL);
+    expect_error("model: {type: summariser}\n",
+                 L1 "'model.type' got 'summariser', expected translator or summarizer", "did you mean 'summarizer'?");
     expect_error("model: 5\n", L1 "'model' got '5', expected a group of keys", NULL);
     expect_error("- a\n- b\n", L1 "a configuration is a group of keys, got a list", NULL);
     expect_error("training: {validate_every: 0}\n",
                  L1 "'training.validate_every' got '0', expected epoch, or a number of steps", NULL);
+    expect_error("training: {memory: 5 apples}\n",
+                 L1 "'training.memory' got '5 apples', expected a size such as 512MiB or 2GiB", NULL);
     expect_error("training: {checkpoint_every: 5m}\n",
                  L1 "'training.checkpoint_every' got '5m', expected seconds such as 60s, or a number of steps",
                  NULL);
@@ -311,15 +353,16 @@ static void json_round_trip_keeps_every_value(void **state)
     cpl_config *a = good("model: {units: 48, dropout: 0.1, decoder: {attention: {heads: 3}}}\n"
                          "data: {train: [a.tsv, {source: b, target: c}], valid: 7%}\n"
                          "training: {optimizer: {learning_rate: 3.3e-4}, seed: 9007199254740993,\n"
-                         "           checkpoint_every: 1.5s, early_stopping: false}\n"), *b = NULL;
+                         "           checkpoint_every: 1.5s, early_stopping: false, memory: 1.5GiB}\n"), *b = NULL;
     cpl_json *json = cpl_config_to_json(a), *parsed = NULL;
     cpl_str text = {0};
     cpl_config_differences list;
     (void)state;
     assert_int_equal(cpl_json_write(json, &text, &err), CPL_OK);
-    assert_non_null(strstr(text.data, "\"attention\": {\"heads\": 3}"));
+    assert_non_null(strstr(text.data, "\"attention\": {\"score\": \"multihead\", \"heads\": 3, "));
     assert_non_null(strstr(text.data, "\"early_stopping\": false"));
     assert_non_null(strstr(text.data, "\"dropout\": 0.1,"));
+    assert_non_null(strstr(text.data, "\"memory\": \"1536MiB\""));
     assert_non_null(strstr(text.data, "\"text\": {\"source\": {"));
     assert_int_equal(cpl_json_parse(&parsed, text.data, text.length, &err), CPL_OK);
     assert_int_equal(cpl_config_from_json(&b, parsed, &err), CPL_OK);
@@ -357,7 +400,7 @@ static void only_some_keys_may_change_on_resume(void **state)
     static const char *const free_keys[] = {
         "training.epochs", "training.max_steps", "training.max_minutes", "training.early_stopping.patience",
         "training.log_every", "training.validate_every", "training.checkpoint_every", "training.show_examples",
-        "training.threads"};
+        "training.threads", "training.memory"};
     cpl_error err = CPL_ERROR_INIT;
     cpl_config *saved = good(""), *now = good("training: {epochs: 7, early_stopping: {patience: 1}, threads: 2}\n");
     cpl_config_differences list;
@@ -415,7 +458,7 @@ static int built_without_yaml(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_interfaces),
+        cmocka_unit_test(defaults_are_the_interfaces), cmocka_unit_test(defaults_follow_the_type),
         cmocka_unit_test(yaml_reaches_every_kind),
         cmocka_unit_test(empty_files_are_all_defaults),
         cmocka_unit_test(unknown_keys_name_line_and_nearest),

@@ -108,7 +108,7 @@ static inline cpl_dataset *dataset_of(const cpl_config *c, const cpl_log *log)
 /* n rows with lengths up to `longest` words; every id says which row it is of. Free items and ids. */
 static inline cpl_rows rows_of(int64_t n, int longest)
 {
-    cpl_rows rows = {cpl_alloc((size_t)n, sizeof(cpl_row)), n, NULL};
+    cpl_rows rows = {.items = cpl_alloc((size_t)n, sizeof(cpl_row)), .count = n};
     int32_t *ids = cpl_alloc((size_t)n * 2 * ((size_t)longest + 2), sizeof *ids), *at = ids;
     uint32_t random = 12345;
     for (int64_t i = 0; i < n; i++) {

@@ -35,7 +35,8 @@ static void step(cpl_graph *g, const void *user)
     cpl_node *table = cpl_embedding(g, "table", token, &(cpl_embedding_options){
         .size = WORDS, .units = WORDS, .dim = "vocab"});
     cpl_attention_options o = {.heads = 1};
-    cpl_attention_result a = cpl_attention_query(g, "look", table, (cpl_attention_memory){keys, keys}, &o);
+    cpl_attention_memory memory = {.keys = keys, .values = keys};
+    cpl_attention_result a = cpl_attention_query(g, "look", table, memory, &o);
     cpl_output(g, "logits", cpl_add(g, table, a.y));
 }
 

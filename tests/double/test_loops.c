@@ -19,10 +19,10 @@ static double loss_of(cpl_program *p)
 static void gradients_by_differences(void **state)
 {
     (void)state;
-    for (int inside = 0; inside < 2; inside++) {
+    for (int kind = 0; kind < READERS; kind++) {
         cpl_program *p;
         cpl_error err = CPL_ERROR_INIT;
-        assert_int_equal(cpl_compile(&p, reader_model, &inside, &(cpl_compile_options){.seed = 7}, &err), CPL_OK);
+        assert_int_equal(cpl_compile(&p, reader_model, &kind, &(cpl_compile_options){.seed = 7}, &err), CPL_OK);
         const cpl_parameters *store = p->engine->parameters;
         for (size_t i = 0; i < cpl_parameters_count(store); i++) {
             const cpl_parameter_info *info = cpl_parameters_at(store, i);

@@ -8,12 +8,7 @@
 #include "model/model.h"
 #include "support/golden.h"
 
-typedef struct names {
-    const char *ours, *theirs;
-    int zero_gradient;
-} names;
-
-static const names translator_names[] = {
+static const golden_name translator_names[] = {
     {"encoder.embedding.kernel", "encoder/embedding/vars/0", 0},
     {"encoder.rnn.forward.kernel", "encoder/rnn/forward_layer/cell/vars/0", 0},
     {"encoder.rnn.forward.recurrent_kernel", "encoder/rnn/forward_layer/cell/vars/1", 0},
@@ -39,7 +34,7 @@ static const names translator_names[] = {
     {"decoder.output.bias", "decoder/output_layer/vars/1", 0},
     {NULL, NULL, 0}};
 
-static const names autoencoder_names[] = {
+static const golden_name autoencoder_names[] = {
     {"encoder.embedding.kernel", "encoder/embedding/vars/0", 0},
     {"encoder.rnn.forward.kernel", "encoder/rnn/forward_layer/cell/vars/0", 0},
     {"encoder.rnn.forward.recurrent_kernel", "encoder/rnn/forward_layer/cell/vars/1", 0},
@@ -70,38 +65,6 @@ static void autoencoder(cpl_graph *g, const void *user)
     cpl_minimize(g, r.loss);
 }
 
-static void load(const golden *g, cpl_program *p, const names *n, const char *prefix)
-{
-    char name[160];
-    for (; n->ours; n++) {
-        snprintf(name, sizeof name, "%s%s", prefix, n->theirs);
-        golden_set(g, p, n->ours, name);
-    }
-}
-
-static void check_gradients(const golden *g, cpl_program *p, const names *n)
-{
-    char name[160];
-    for (; n->ours; n++) {
-        snprintf(name, sizeof name, "grad.w.%s", n->theirs);
-        golden_check_gradient(g, p, n->ours, name, n->zero_gradient);
-    }
-}
-
-static void check_weights(const golden *g, cpl_program *p, const names *n)
-{
-    char name[160];
-    for (; n->ours; n++) {
-        snprintf(name, sizeof name, "after.w.%s", n->theirs);
-        int64_t i = cpl_parameter_find(p, n->ours);
-        if (!n->zero_gradient)
-            golden_check(g, name, cpl_parameter_value(p, (size_t)i),
-                         (int64_t)cpl_tensor_elements(golden_find(g, name)), 5e-5, NULL);
-    }
-}
-
-typedef void (*feeder)(const golden *g, cpl_program *p);
-
 static void feed_translator(const golden *g, cpl_program *p)
 {
     golden_feed_mask(g, p, "s", "in.source");
@@ -116,26 +79,6 @@ static void feed_autoencoder(const golden *g, cpl_program *p)
     golden_feed_mask(g, p, "s", "in.source");
     golden_feed(g, p, "source", "in.source");
     golden_feed(g, p, "y", "in.y");
-}
-
-/* Loss and gradients, then 20 steps of Adam on the same batch. */
-static void check_training(const golden *g, cpl_program *p, const names *n, feeder feed)
-{
-    const cpl_tensor_entry *losses = golden_find(g, "train.loss");
-    for (int step = 0; step < 20; step++) {
-        feed(g, p);
-        MUST(cpl_run(p, CPL_TRAIN, err));
-        double loss = cpl_scalar(p, "loss"), want = golden_at(losses, step);
-        if (!(fabs(loss - want) <= 1e-4 * want))
-            fail_msg("loss of step %d is %.9g, expected %.9g", step + 1, loss, want);
-        if (step == 0) {
-            golden_check_output(g, p, "loss", "out.loss", 2e-5, NULL);
-            golden_check_output(g, p, "accuracy", "out.accuracy", 2e-5, NULL);
-            check_gradients(g, p, n);
-        }
-        MUST(cpl_adam(p, 1e-3, err));
-    }
-    check_weights(g, p, n);
 }
 
 static cpl_model_sizes translator_sizes(cpl_config **config)
@@ -156,13 +99,13 @@ static void translator_training(void **state)
         cpl_compile_options options = {.name = "translator", .no_passes = no_passes};
         MUST(cpl_compile(&p, cpl_translator.loss, &n, &options, err));
         assert_int_equal(cpl_parameter_count(p), sizeof translator_names / sizeof translator_names[0] - 1);
-        load(&g, p, translator_names, "w.");
+        golden_load(&g, p, translator_names, "w.");
         MUST(cpl_compile(&q, cpl_translator.score, &n, &(cpl_compile_options){.share = p, .inference = 1}, err));
         feed_translator(&g, q);
         MUST(cpl_run(q, CPL_EVALUATE, err));
         golden_check_output(&g, q, "logits", "out.logits", 2e-5, golden_find(&g, "in.y"));
         cpl_program_free(q);
-        check_training(&g, p, translator_names, feed_translator);
+        golden_check_training(&g, p, translator_names, feed_translator);
         assert_int_equal(cpl_traces(p), 1);
         cpl_program_free(p);
     }
@@ -178,7 +121,7 @@ static void translator_attention(void **state)
     cpl_program *p;
     cpl_model_sizes n = translator_sizes(&config);
     MUST(cpl_compile(&p, cpl_translator.score, &n, &(cpl_compile_options){.name = "translator"}, err));
-    load(&g, p, translator_names, "w.");
+    golden_load(&g, p, translator_names, "w.");
     feed_translator(&g, p);
     MUST(cpl_run(p, CPL_EVALUATE, err));
     golden_check_output(&g, p, "weights", "out.attention", 2e-5, golden_find(&g, "in.y"));
@@ -204,11 +147,11 @@ static void translator_context(void **state)
     (void)state;
     golden g = golden_open("translator");
     cpl_program *p;
-    names encoder[8];
+    golden_name encoder[8];
     memcpy(encoder, translator_names, 7 * sizeof *encoder);
-    encoder[7] = (names){NULL, NULL, 0};
+    encoder[7] = (golden_name){NULL, NULL, 0};
     MUST(cpl_compile(&p, context, NULL, &(cpl_compile_options){.name = "encoder"}, err));
-    load(&g, p, encoder, "w.");
+    golden_load(&g, p, encoder, "w.");
     golden_feed_mask(&g, p, "s", "in.source");
     golden_feed(&g, p, "source", "in.source");
     MUST(cpl_run(p, CPL_EVALUATE, err));
@@ -225,11 +168,11 @@ static void autoencoder_training(void **state)
     for (int no_passes = 0; no_passes < 2; no_passes++) {
         cpl_compile_options options = {.name = "autoencoder", .no_passes = no_passes};
         MUST(cpl_compile(&p, autoencoder, NULL, &options, err));
-        load(&g, p, autoencoder_names, "w.");
+        golden_load(&g, p, autoencoder_names, "w.");
         feed_autoencoder(&g, p);
         MUST(cpl_run(p, CPL_EVALUATE, err));
         golden_check_output(&g, p, "logits", "out.logits", 2e-5, golden_find(&g, "in.y"));
-        check_training(&g, p, autoencoder_names, feed_autoencoder);
+        golden_check_training(&g, p, autoencoder_names, feed_autoencoder);
         cpl_program_free(p);
     }
     golden_close(&g);
@@ -246,7 +189,7 @@ static void translator_greedy(void **state)
     cpl_error error = CPL_ERROR_INIT;
     cpl_model_sizes n = translator_sizes(&config);
     MUST(cpl_compile(&p, cpl_translator.loss, &n, &(cpl_compile_options){.name = "translator"}, err));
-    load(&g, p, translator_names, "w.");
+    golden_load(&g, p, translator_names, "w.");
     MUST(cpl_decoder_new(&d, &cpl_translator, &n, p->engine, err));
     const cpl_tensor_entry *source = golden_find(&g, "in.source"), *want = golden_find(&g, "out.greedy");
     int32_t ids[4][7];

@@ -102,6 +102,16 @@ static void case_A02_lengths_differ(void **state)
     cpl_program_free(p);
 }
 
+/* A target below zero is no padding: it is refused with its place, not left out of the loss. */
+static void case_C05_target_below_zero(void **state)
+{
+    (void)state;
+    cpl_program *p = compiled(logits_and_labels, NULL, NULL);
+    cpl_array labels = ids((int32_t[]){1, 2, 3, 1, -4, 2}, 2, 3, NULL);
+    REFUSED(cpl_feed(p, "labels", &labels, err), "id -4 at row 1, column 1 of 'labels'", "outside 0 to 3");
+    cpl_program_free(p);
+}
+
 static void embedded(cpl_graph *g, const void *user)
 {
     (void)user;
@@ -332,6 +342,7 @@ static void unknown_lengths(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(case_A02_lengths_differ),
+    cmocka_unit_test(case_C05_target_below_zero),
     cmocka_unit_test(case_A03_id_outside_the_vocabulary),
     cmocka_unit_test(case_A03_ids_behind_the_length),
     cmocka_unit_test(case_A04_token_without_time),

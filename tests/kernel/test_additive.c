@@ -78,6 +78,134 @@ static void every_table_agrees_with_the_reference(void **state)
     }
 }
 
+/* ---- single steps of a loop ---- */
+
+enum { APART = 3 /* rows of a sentence stand this far apart */, MEMORY = 21 };
+
+typedef struct one_step {
+    int64_t s, n, u;
+    int32_t *at;
+    real *q, *k, *e, *v, *m, *dy, *dp, *scratch, *weights, *y, *dq;
+} one_step;
+
+static one_step step_new(int64_t s, int64_t n, int64_t u, double range)
+{
+    one_step x = {.s = s, .n = n, .u = u, .at = calloc((size_t)s, sizeof *x.at)};
+
+    x.q = numbers(n, 1, range);
+    x.k = numbers(s * APART * n, 2, range);
+    x.e = numbers(s * APART * n, 3, range);
+    x.v = numbers(n, 4, 1.0);
+    x.m = numbers(s * APART * u, 5, 1.0);
+    x.dy = numbers(u, 6, 1.0);
+    x.dp = numbers(s, 7, 1.0);
+    x.scratch = aligned_alloc(64, ((size_t)cpl_additive_scratch(1, s, n) * sizeof(real) + 63) / 64 * 64);
+    x.weights = numbers(s, 8, 1.0);
+    x.y = numbers(u, 9, 1.0);
+    x.dq = numbers(n, 10, 1.0);
+    assert_true(x.at != NULL && x.scratch != NULL);
+    for (int64_t j = 0; j < s; j++)
+        x.at[j] = (int32_t)(j * APART);
+    return x;
+}
+
+static void step_free(one_step *x)
+{
+    real *all[] = {x->q, x->k, x->e, x->v, x->m, x->dy, x->dp, x->scratch, x->weights, x->y, x->dq};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(x->at);
+}
+
+/* missing 1: no dy, 2: no dweights. */
+static void run_step(const cpl_kernels *table, one_step *x, int prepared, int missing)
+{
+    cpl_additive_step a = {.s = x->s, .n = x->n, .u = x->u, .at = x->at, .q = x->q, .k = x->k, .m = x->m,
+                           .e = prepared ? x->e : NULL, .v = x->v, .scratch = x->scratch};
+
+    table->additive_exponentials(x->s * APART * x->n, x->k, x->e);
+    table->additive_step(&a, x->weights, x->y);
+    table->additive_step_backward(&a, x->weights, missing == 1 ? NULL : x->dy, missing == 2 ? NULL : x->dp, x->dq);
+}
+
+/* A step is softmax, product and gradient of the scores above; prepared keys change no bit. */
+static void compare_steps(const cpl_kernels *table, int64_t s, int64_t n, double range, int missing)
+{
+    const int64_t u = MEMORY;
+    one_step got = step_new(s, n, u, range), plain = step_new(s, n, u, range);
+    one_step expected = step_new(s, n, u, range);
+    double scores = 2e-6 * (double)n; /* errors of exponents */
+
+    run_step(table, &got, 1, missing);
+    run_step(table, &plain, 0, missing);
+    run_step(cpl_kernels_named("reference"), &expected, 1, missing);
+    assert_same_bits("weights", table->name, got.weights, plain.weights, s);
+    assert_same_bits("dq", table->name, got.dq, plain.dq, n);
+    assert_close("weights", table->name, got.weights, expected.weights, s, 1e-6 + scores);
+    assert_close("y", table->name, got.y, expected.y, u, 1e-5 + scores);
+    assert_close("dq", table->name, got.dq, expected.dq, n, 1e-5 + (double)u * scores);
+    step_free(&got);
+    step_free(&plain);
+    step_free(&expected);
+}
+
+static void every_table_agrees_in_steps(void **state)
+{
+    static const double ranges[] = {2.0, 19.9, 60.0};
+    static const int64_t sources[] = {1, 3, 4, 9, 34};
+
+    (void)state;
+    for (int t = 0; t < table_count; t++)
+        for (int i = 0; i < WIDTHS * 5 * 9; i++)
+            compare_steps(tables[t], sources[i / 9 % 5], widths[i / 45], ranges[i % 3], i / 3 % 3);
+}
+
+/* The reference step against the reference of whole sequences. */
+static void a_step_is_a_sequence_of_one(void **state)
+{
+    enum { S = 5, N = 7 };
+    const cpl_kernels *table = cpl_kernels_named("reference");
+    one_step x = step_new(S, N, MEMORY, 2.0);
+    sheet whole = sheet_new(1, S, N, 2.0);
+
+    (void)state;
+    run_step(table, &x, 1, 1);
+    memcpy(whole.q, x.q, N * sizeof(real));
+    memcpy(whole.v, x.v, N * sizeof(real));
+    for (int j = 0; j < S; j++)
+        memcpy(whole.k + j * N, x.k + j * APART * N, N * sizeof(real));
+    table->additive_scores(1, S, N, whole.q, whole.k, whole.v, whole.scratch, whole.scores);
+    table->softmax(1, S, whole.scores, S);
+    assert_close("weights", "reference", x.weights, whole.scores, S, 1e-6);
+    table->softmax_backward(1, S, whole.scores, x.dp, whole.d, S);
+    table->additive_scores_backward(1, S, N, whole.q, whole.k, whole.v, whole.d, whole.scratch, whole.dq, NULL, NULL);
+    assert_close("dq", "reference", x.dq, whole.dq, N, 1e-6);
+    sheet_free(&whole);
+    step_free(&x);
+}
+
+/* What is not wanted changes nothing of the rest. */
+static void gradients_may_be_left_out(void **state)
+{
+    (void)state;
+    for (int i = 0; i < table_count * WIDTHS * 3; i++) {
+        const cpl_kernels *table = tables[i / (WIDTHS * 3)];
+        int64_t n = widths[i / 3 % WIDTHS];
+        double range = i % 3 ? 2.0 : 60.0;
+        sheet all = sheet_new(7, 5, n, range), some = sheet_new(7, 5, n, range);
+
+        run(table, &all);
+        table->additive_scores_backward(7, 5, n, some.q, some.k, some.v, some.d, some.scratch, some.dq, NULL, NULL);
+        table->additive_scores_backward(7, 5, n, some.q, some.k, some.v, some.d, some.scratch, NULL, some.dk, some.dv);
+        assert_same_bits("dq", table->name, some.dq, all.dq, 7 * n);
+        assert_same_bits("dk", table->name, some.dk, all.dk, 5 * n);
+        assert_same_bits("dv", table->name, some.dv, all.dv, n);
+        sheet_free(&all);
+        sheet_free(&some);
+    }
+}
+
 /* One number each and v 1: the score is tanh(q + k), its gradient the slope, however large and opposed the two are. */
 static void tanh_is_accurate_everywhere(void **state)
 {
@@ -148,6 +276,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_table_agrees_with_the_reference),
+        cmocka_unit_test(every_table_agrees_in_steps),
+        cmocka_unit_test(a_step_is_a_sequence_of_one),
+        cmocka_unit_test(gradients_may_be_left_out),
         cmocka_unit_test(tanh_is_accurate_everywhere),
         cmocka_unit_test(a_nan_is_not_hidden),
         cmocka_unit_test(bits_of_a_step_do_not_depend_on_other_steps),

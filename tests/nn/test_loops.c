@@ -96,11 +96,11 @@ static void lstm_mask_through_a_loop(void **state)
 
 /* ---- attention inside a loop, an encoder inside too ---- */
 
-static cpl_program *compiled_reader(int inside, int no_passes, int threads)
+static cpl_program *compiled_reader(int kind, int no_passes, int threads)
 {
     cpl_program *p;
     cpl_compile_options o = {.name = "reader", .seed = 7, .no_passes = no_passes, .threads = threads};
-    MUST(cpl_compile(&p, reader_model, &inside, &o, err));
+    MUST(cpl_compile(&p, reader_model, &kind, &o, err));
     return p;
 }
 
@@ -125,7 +125,7 @@ static void compare(cpl_program *a, cpl_program *b, double tolerance)
 static void case_B01_encoder_inside_the_loop(void **state)
 {
     (void)state;
-    cpl_program *outside = compiled_reader(0, 0, 1), *inside = compiled_reader(1, 0, 1);
+    cpl_program *outside = compiled_reader(0, 0, 1), *inside = compiled_reader(READER_INSIDE, 0, 1);
     compare(outside, inside, 0);
     size_t a, b;
     cpl_binding capacity = outside->last_plan.capacity;
@@ -144,12 +144,34 @@ static void case_B01_encoder_inside_the_loop(void **state)
 static void passes_and_threads_change_nothing(void **state)
 {
     (void)state;
-    cpl_program *plain = compiled_reader(0, 1, 1), *one = compiled_reader(0, 0, 1), *three = compiled_reader(0, 0, 3);
-    compare(plain, one, 2e-6);
-    compare(one, three, 0);
-    cpl_program_free(plain);
-    cpl_program_free(one);
-    cpl_program_free(three);
+    for (int kind = 0; kind < READERS; kind++) {
+        cpl_program *plain = compiled_reader(kind, 1, 1), *one = compiled_reader(kind, 0, 1);
+        cpl_program *three = compiled_reader(kind, 0, 3);
+        compare(plain, one, 2e-6);
+        compare(one, three, 0);
+        cpl_program_free(plain);
+        cpl_program_free(one);
+        cpl_program_free(three);
+    }
+}
+
+/* A step computes its dq alone; the keys' exponentials, dk, dv and dm are made once, outside. */
+static void additive_steps_do_only_their_own(void **state)
+{
+    (void)state;
+    cpl_program *p = compiled_reader(READER_ADDITIVE, 0, 1);
+    const cpl_graph *g = p->schedule[CPL_TRAIN].graph;
+    int prepared = 0, forward = 0, step = 0, deferred = 0;
+    for (size_t i = 0; i < g->call_count; i++) {
+        const cpl_call *c = &g->calls[i];
+        int attends = !c->dead && strcmp(c->op->name, "additive_attention") == 0;
+        prepared += !c->dead && strcmp(c->op->name, "additive_exponentials") == 0 && c->loop == 0;
+        forward += attends && !c->backward && c->loop && c->in[5] >= 0;
+        step += attends && c->backward && c->loop && c->din[0] >= 0 && c->din[1] < 0 && c->din[2] < 0 && c->din[4] < 0;
+        deferred += attends && c->backward && !c->loop && c->din[0] < 0 && c->din[1] >= 0 && c->din[4] >= 0;
+    }
+    assert_true(prepared == 1 && forward == 1 && step == 1 && deferred == 1);
+    cpl_program_free(p);
 }
 
 /* ---- mistakes ---- */
@@ -234,6 +256,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lstm_mask_through_a_loop),
         cmocka_unit_test(case_B01_encoder_inside_the_loop), cmocka_unit_test(passes_and_threads_change_nothing),
+        cmocka_unit_test(additive_steps_do_only_their_own),
         cmocka_unit_test(case_D10_new_state_that_nothing_reads),
         cmocka_unit_test(case_A04_state_that_changes_its_shape),
         cmocka_unit_test(no_op_looks_across_the_steps),

@@ -127,3 +127,55 @@ void golden_check_gradient(const golden *g, cpl_program *p, const char *path, co
         if (!(fabs((double)got[k]) < 2e-6))
             fail_msg("gradient of '%s' is %g, expected none", path, (double)got[k]);
 }
+
+/* ---- whole models ---- */
+
+void golden_load(const golden *g, cpl_program *p, const golden_name *n, const char *prefix)
+{
+    char name[160];
+    for (; n->ours; n++) {
+        snprintf(name, sizeof name, "%s%s", prefix, n->theirs);
+        golden_set(g, p, n->ours, name);
+    }
+}
+
+static void check_gradients(const golden *g, cpl_program *p, const golden_name *n)
+{
+    char name[160];
+    for (; n->ours; n++) {
+        snprintf(name, sizeof name, "grad.w.%s", n->theirs);
+        golden_check_gradient(g, p, n->ours, name, n->zero_gradient);
+    }
+}
+
+static void check_weights(const golden *g, cpl_program *p, const golden_name *n)
+{
+    char name[160];
+    for (; n->ours; n++) {
+        snprintf(name, sizeof name, "after.w.%s", n->theirs);
+        int64_t i = cpl_parameter_find(p, n->ours);
+        if (!n->zero_gradient)
+            golden_check(g, name, cpl_parameter_value(p, (size_t)i),
+                         (int64_t)cpl_tensor_elements(golden_find(g, name)), 5e-5, NULL);
+    }
+}
+
+/* Loss and gradients, then 20 steps of Adam on the same batch. */
+void golden_check_training(const golden *g, cpl_program *p, const golden_name *n, golden_feeder feed)
+{
+    const cpl_tensor_entry *losses = golden_find(g, "train.loss");
+    for (int step = 0; step < 20; step++) {
+        feed(g, p);
+        MUST(cpl_run(p, CPL_TRAIN, err));
+        double loss = cpl_scalar(p, "loss"), want = golden_at(losses, step);
+        if (!(fabs(loss - want) <= 1e-4 * want))
+            fail_msg("loss of step %d is %.9g, expected %.9g", step + 1, loss, want);
+        if (step == 0) {
+            golden_check_output(g, p, "loss", "out.loss", 2e-5, NULL);
+            golden_check_output(g, p, "accuracy", "out.accuracy", 2e-5, NULL);
+            check_gradients(g, p, n);
+        }
+        MUST(cpl_adam(p, 1e-3, err));
+    }
+    check_weights(g, p, n);
+}

@@ -32,6 +32,21 @@ void golden_check_output(const golden *g, cpl_program *p, const char *output, co
 /* A parameter's gradient: within 2e-4 of the tensor's largest value; zero_gradient: below 2e-6 absolute instead. */
 void golden_check_gradient(const golden *g, cpl_program *p, const char *path, const char *name, int zero_gradient);
 
+/* ---- whole models ---- */
+
+/* A parameter's path here and its name in the file. zero_gradient: its true gradient is zero. */
+typedef struct golden_name {
+    const char *ours, *theirs;
+    int zero_gradient;
+} golden_name;
+
+typedef void (*golden_feeder)(const golden *g, cpl_program *p);
+
+/* Sets all parameters of a list that ends with a NULL; prefix "w.". */
+void golden_load(const golden *g, cpl_program *p, const golden_name *names, const char *prefix);
+/* Loss, accuracy and gradients, then 20 steps of Adam on the same batch: the loss before each, the weights after. */
+void golden_check_training(const golden *g, cpl_program *p, const golden_name *names, golden_feeder feed);
+
 #define MUST(call)                                                                                                   \
     do {                                                                                                             \
         cpl_error must_error = CPL_ERROR_INIT;                                                                       \

@@ -106,6 +106,10 @@ static void set_geometries(cpl_harness *h)
     set_geometry(h, CPL_HARNESS_S, h->batch->s);
     set_geometry(h, CPL_HARNESS_T, h->batch->t);
     h->binding.rows[CPL_HARNESS_PADDED] = h->batch->width;
+    cpl_error err = CPL_ERROR_INIT;
+    must(cpl_geometry_set_single(&h->geometry[CPL_HARNESS_NOW], h->batch->batch, &err), &err, h);
+    h->binding.rows[CPL_HARNESS_NOW] = h->batch->batch;
+    h->binding.longest[CPL_HARNESS_NOW] = h->batch->batch > 0;
     for (int a = 0; a < 2; a++)
         for (int b = 0; b < 2; b++)
             h->binding.pairs[a][b] = cpl_geometry_pairs(&h->geometry[a], &h->geometry[b]);
@@ -197,6 +201,13 @@ static double size_of_draw(const cpl_type *type)
     return weights ? 2 / sqrt((double)type->dim[0].size) : 1;
 }
 
+/* Numbers of an input named `weights` are shares: 0 … 1 instead of −1 … 1. */
+static real drawn(const cpl_harness *h, int i, const cpl_type *type, double unit)
+{
+    int shares = i < h->signature.inputs && strcmp(h->signature.in[i].name, "weights") == 0;
+    return (real)(size_of_draw(type) * (shares ? unit : 2 * unit - 1));
+}
+
 /* Reals in −1 … 1, ids below the entries of their vocabulary. */
 void cpl_harness_draw(cpl_harness *h, uint64_t seed)
 {
@@ -207,7 +218,7 @@ void cpl_harness_draw(cpl_harness *h, uint64_t seed)
             if (x->type->element == CPL_ELEMENT_ID)
                 x->ids[k] = (int32_t)cpl_random_below(key, (uint64_t)k, (uint64_t)x->type->entries);
             else
-                x->data[k] = (real)(size_of_draw(x->type) * (2 * cpl_random_unit(key, (uint64_t)k) - 1));
+                x->data[k] = drawn(h, i, x->type, cpl_random_unit(key, (uint64_t)k));
         }
     }
 }

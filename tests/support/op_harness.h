@@ -8,8 +8,10 @@
  *     s=t              makes two time variables of the signature the same symbol (self-attention)
  *     h0=absent        leaves an optional input out
  *     attr.1=2         sets the second 4-byte attribute, an integer, or with a point in it ("0.5") a float
- * Symbols: `s` is 0, `t` is 1, `padded` is 2. Ids are drawn below the size of the `=vocabulary` dimension, else of
- * the variable `size`. The variable `hd` counts in multiples of attribute 0, the heads. */
+ * Symbols: `s` is 0, `t` is 1, `padded` is 2, `now` (one step of every sentence) is 3. Ids are drawn below the size of
+ * the `=vocabulary` dimension, else of the variable `size`; `more=3` adds three (words of the source that the
+ * vocabulary lacks). An input named `weights` holds shares: it is drawn in 0 … 1. The variable `hd` counts in
+ * multiples of attribute 0, the heads. */
 #ifndef CPL_TESTS_SUPPORT_OP_HARNESS_H
 #define CPL_TESTS_SUPPORT_OP_HARNESS_H
 
@@ -17,7 +19,8 @@
 #include "graph/op.h"
 #include "graph/signature.h"
 
-enum { CPL_HARNESS_S, CPL_HARNESS_T, CPL_HARNESS_PADDED, CPL_HARNESS_ATTRIBUTES = 16, CPL_HARNESS_THREADS = 8 };
+enum { CPL_HARNESS_S, CPL_HARNESS_T, CPL_HARNESS_PADDED, CPL_HARNESS_NOW };
+enum { CPL_HARNESS_ATTRIBUTES = 16, CPL_HARNESS_THREADS = 8 };
 
 /* Lengths of each sentence over s and t; width of the rectangle; gaps: the steps that exist are spread over it. */
 typedef struct cpl_harness_batch {

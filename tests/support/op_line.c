@@ -24,10 +24,10 @@ static const char *next_word(const char *p, char *name, char *value, size_t size
 
 static cpl_dim dim_of(cpl_harness *h, const char *word, int64_t size)
 {
-    static const char *const symbols[] = {"s", "t", "padded"};
+    static const char *const symbols[] = {"s", "t", "padded", "now"};
     cpl_dim d = {.kind = cpl_dim_word(word, strlen(word)), .size = size, .symbol = CPL_NO_SYMBOL};
     d.name = cpl_arena_strndup(h->arena, word, strlen(word));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (strcmp(word, symbols[i]) == 0)
             d.symbol = i;
     assert_non_null(d.name);
@@ -90,7 +90,15 @@ static void read_word(cpl_harness *h, cpl_bindings *b, int *absent, const char *
     }
 }
 
-/* How many entries an id input counts in: the `=vocabulary` dimension of the call, else the variable `size`. */
+static int64_t size_of(const cpl_bindings *b, const char *name, int64_t otherwise)
+{
+    for (int v = 0; v < b->count; v++)
+        if (strcmp(b->variable[v].name, name) == 0)
+            return b->variable[v].dim.size;
+    return otherwise;
+}
+
+/* How many entries an id input counts in: the `=vocabulary` dimension of the call and `more`, else `size`. */
 static int64_t entries_of(const cpl_harness *h, const cpl_bindings *b)
 {
     const char *name = "size";
@@ -98,10 +106,7 @@ static int64_t entries_of(const cpl_harness *h, const cpl_bindings *b)
         for (int k = 0; k < h->signature.in[i].rank; k++)
             if (h->signature.in[i].dim[k].vocabulary)
                 name = h->signature.in[i].dim[k].name;
-    for (int v = 0; v < b->count; v++)
-        if (strcmp(b->variable[v].name, name) == 0)
-            return b->variable[v].dim.size;
-    return 9;
+    return size_of(b, name, 9) + size_of(b, "more", 0);
 }
 
 static void finish_type(cpl_harness *h, const cpl_bindings *b, cpl_type *type)
@@ -118,12 +123,12 @@ static void finish_type(cpl_harness *h, const cpl_bindings *b, cpl_type *type)
 
 void cpl_line_types(cpl_harness *h, const cpl_type **types)
 {
-    static const char *const symbols[] = {"batch", "s", "t", "padded"};
+    static const char *const symbols[] = {"batch", "s", "t", "padded", "now"};
     char name[64], value[64];
     cpl_bindings b = {.ellipsis_from = 0};
     cpl_error err = CPL_ERROR_INIT;
     int absent[CPL_MAX_INPUTS] = {0};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         cpl_bindings_set(&b, symbols[i], dim_of(h, symbols[i], 0));
     set_ellipsis(h, &b, h->signature.in[0].rank == 1 && !h->signature.in[0].id ? "batch,t,3" : "batch,t");
     for (const char *p = h->line; (p = next_word(p, name, value, sizeof name)) != NULL;)

@@ -60,8 +60,9 @@ static void put_many(const char *name, int pairs)
     cpl_str_free(&text);
 }
 
-/* Trains a few steps on the sample (or a file of the test's) with these settings and compares plan and peak. */
-static void check(const char *name, const char *model, const char *training, const char *data)
+/* Trains a few steps on the sample (or a file of the test's) with these settings and compares plan and peak. budget:
+ * not 0, the bytes that training.memory allows. */
+static void check_within(const char *name, const char *model, const char *training, const char *data, double budget)
 {
     if (!binary || !binary[0] || getenv("COUPLET_SANITIZED"))
         skip(); /* no command was built, or sanitizers keep memory of their own */
@@ -81,11 +82,17 @@ static void check(const char *name, const char *model, const char *training, con
     print_message("%s: planned %.2f MiB, used %.2f MiB (%+.1f %%)\n", name, planned / 1048576, used / 1048576,
                   100 * (planned / used - 1));
     assert_true(fabs(planned - used) <= room);
+    assert_true(budget <= 0 || used <= budget);
     cpl_json_free(end);
     cpl_release(pairs);
     cpl_release(config);
     cpl_release(path);
     cpl_release(folder);
+}
+
+static void check(const char *name, const char *model, const char *training, const char *data)
+{
+    check_within(name, model, training, data, 0);
 }
 
 static void small_model(void **state)
@@ -108,6 +115,16 @@ static void large_batch(void **state)
     check("batch", "units: 96, dropout: 0.2", "batch_size: 512, max_steps: 6, validation_steps: 1, clip_norm: 1", NULL);
 }
 
+/* The same within budgets that need pieces: less is used than they allow. */
+static void within_a_budget(void **state)
+{
+    (void)state;
+    check_within("budget", "units: 96, dropout: 0.2",
+                 "batch_size: 512, max_steps: 6, validation_steps: 1, clip_norm: 1, memory: 48MiB", NULL, 48 << 20);
+    check_within("tight", "units: 96, dropout: 0.2",
+                 "batch_size: 512, max_steps: 6, validation_steps: 1, clip_norm: 1, memory: 40MiB", NULL, 40 << 20);
+}
+
 static void large_model(void **state)
 {
     (void)state;
@@ -125,7 +142,7 @@ static void without_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(small_model), cmocka_unit_test(large_data),
-                                       cmocka_unit_test(large_batch),
+                                       cmocka_unit_test(large_batch), cmocka_unit_test(within_a_budget),
                                        cmocka_unit_test(large_model), cmocka_unit_test(without_state)};
     return cmocka_run_group_tests(tests, find_binary, remove_top);
 }

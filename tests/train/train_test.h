@@ -103,7 +103,8 @@ static inline cpl_status train(run *r)
     snprintf(config, sizeof config, "%s/config.yaml", top);
     snprintf(folder, sizeof folder, "%s/%s", top, r->folder);
     cpl_train_options o = {.config_path = config, .folder = folder, .set = r->set, .resume = r->resume,
-                           .overwrite = r->overwrite, .progress = on_progress, .message = on_message, .user = r,
+                           .overwrite = r->overwrite, .on_step = on_progress, .on_validation = on_progress,
+                           .on_event = on_progress, .message = on_message, .user = r,
                            .stop = &r->stop};
     while (r->set[o.set_count])
         o.set_count++;

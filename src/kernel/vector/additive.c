@@ -6,8 +6,8 @@
  * below 20; rows that hold larger numbers (`wide`) take tanh of the sum instead.
  *
  * Sums of one row of a result run in the same order whatever rows are computed beside it. */
+#include "kernel/vector/additive.h"
 #include "kernel/vector/vector.h"
-#include "kernel/vector/vmath.h"
 
 enum { ROWS = 4, COLUMNS = 4 }; /* of a tile: rows of q in the backward pass, rows of k in the forward pass */
 
@@ -34,11 +34,9 @@ static float exponentials(int64_t rows, int64_t n, const float *x, float *e, int
 
         for (int64_t i = 0, p = 0; i < n; i += LANES, p++) {
             vec value = load_part(x + r * n + i, width(n - i));
-            vec exponent = min_(splat(40.0f), max_(splat(-40.0f), value + value));
-            vexp_parts parts = exp_parts(exponent);
 
-            store(e + r * row_step + p * panel_step, (parts.minus1 + splat(1.0f)) * power_of_two(parts.n));
-            most = max_((vec)((ivec)value & ~(ivec)splat(-0.0f)), most);
+            store(e + r * row_step + p * panel_step, exponential_of(value));
+            most = max_(absolute(value), most);
         }
         largest = max_lanes(most);
         all = largest > all ? largest : all;
@@ -66,21 +64,6 @@ static void find_wide(sheet *a, float largest_key)
 {
     for (int64_t i = 0; i < a->t; i++)
         a->wide[i] = largest_key > 20.0f || a->wide[i] > 20.0f ? 1.0f : 0.0f;
-}
-
-/* r = 1 / (1 + eq·ek), from 1 down to 0. */
-INLINE vec share(vec eq, vec ek)
-{
-    vec x = fma_(eq, ek, splat(1.0f));
-    vec guess = inverse_guess(x);
-
-    return fma_(guess, fma_(-x, guess, splat(1.0f)), guess);
-}
-
-/* The same of wide rows: element i of rows q and k. */
-INLINE vec share_exact(const float *q, const float *k, int w)
-{
-    return fma_(splat(-0.5f), vtanh(load_part(q, w) + load_part(k, w)), splat(0.5f));
 }
 
 /* ---- forward ---- */
@@ -172,67 +155,95 @@ typedef struct panel {
     vec dv; /* Σ dscores · r */
 } panel;
 
+enum { WANT_Q = 1, WANT_K = 2 };
+
 /* R rows of q from row i on against all keys, in one panel of LANES columns: a key's sum over t goes on in row order
  * in dk, the sums over s stand in registers. */
-INLINE void panel_rows(const int R, const int exact, panel *x, int64_t i)
+INLINE void panel_rows(const int R, const int exact, const int want, panel *x, int64_t i)
 {
     const sheet *a = x->a;
-    vec eq[ROWS], dq[ROWS];
+    const float *ek_rows = x->ek, *d_rows = x->d + i * a->s;
+    float *dk_rows = x->dk;
+    const int64_t s = a->s;
+    vec eq[ROWS], dq[ROWS], all = x->dv; /* here: stores to dk could change what stands in memory */
 
     for (int r = 0; r < R; r++) {
         eq[r] = load(a->eq + (i + r) * a->padded + x->at);
         dq[r] = splat(0.0f);
     }
-    for (int64_t j = 0; j < a->s; j++) {
-        vec ek = load(x->ek + j * LANES);
-        vec dk = load(x->dk + j * LANES);
+    for (int64_t j = 0; j < s; j++) {
+        vec ek = load(ek_rows + j * LANES);
+        vec dk = want & WANT_K ? load(dk_rows + j * LANES) : splat(0.0f);
         vec dv = splat(0.0f);
 
         for (int r = 0; r < R; r++) {
-            vec d = splat(x->d[(i + r) * a->s + j]);
+            vec d = splat(d_rows[r * s + j]);
             vec part = exact ? share_exact(a->q + i * a->n + x->at, a->k + j * a->n + x->at, x->w) : share(eq[r], ek);
             vec slope = fma_(-part, part, part);
 
-            dk = fma_(d, slope, dk);
-            dq[r] = fma_(d, slope, dq[r]);
-            dv = fma_(d, part, dv);
+            if (want & WANT_K) {
+                dk = fma_(d, slope, dk);
+                dv = fma_(d, part, dv);
+            }
+            if (want & WANT_Q)
+                dq[r] = fma_(d, slope, dq[r]);
         }
-        store(x->dk + j * LANES, dk);
-        x->dv = x->dv + dv;
+        if (want & WANT_K) {
+            store(dk_rows + j * LANES, dk);
+            all = all + dv;
+        }
     }
-    for (int r = 0; r < R; r++)
+    x->dv = all;
+    for (int r = 0; want & WANT_Q && r < R; r++)
         store_part(x->dq + (i + r) * a->n + x->at, x->w, splat(4.0f) * load(a->v + x->at) * dq[r]);
 }
 
-static void run_panel(panel *x)
+INLINE void run_panel(const int want, panel *x)
 {
     const sheet *a = x->a;
     int64_t i = 0;
 
-    memset(x->dk, 0, sizeof(float) * (size_t)(a->s * LANES));
+    if (want & WANT_K)
+        memset(x->dk, 0, sizeof(float) * (size_t)(a->s * LANES));
     while (i < a->t) {
         int64_t rows = 0;
 
         while (rows < ROWS && i + rows < a->t && a->wide[i + rows] == 0.0f)
             rows++;
         if (rows == ROWS) {
-            panel_rows(ROWS, 0, x, i);
+            panel_rows(ROWS, 0, want, x, i);
             i += ROWS;
         } else if (rows >= 2) {
-            panel_rows(2, 0, x, i);
+            panel_rows(2, 0, want, x, i);
             i += 2;
         } else if (rows == 1) {
-            panel_rows(1, 0, x, i++);
+            panel_rows(1, 0, want, x, i++);
         } else {
-            panel_rows(1, 1, x, i++);
+            panel_rows(1, 1, want, x, i++);
         }
     }
+}
+
+static void run_all_gradients(panel *x)
+{
+    run_panel(WANT_Q | WANT_K, x);
+}
+
+static void run_query_gradient(panel *x)
+{
+    run_panel(WANT_Q, x);
+}
+
+static void run_key_gradients(panel *x)
+{
+    run_panel(WANT_K, x);
 }
 
 void CPL_FN(additive_scores_backward)(int64_t t, int64_t s, int64_t n, const float *q, const float *k, const float *v,
                                       const float *dscores, float *scratch, float *dq, float *dk, float *dv)
 {
     sheet a = prepare(t, s, n, v, scratch);
+    void (*run)(panel *) = dk == NULL ? run_query_gradient : dq == NULL ? run_key_gradients : run_all_gradients;
     float total = 0.0f;
 
     a.q = q;
@@ -246,9 +257,10 @@ void CPL_FN(additive_scores_backward)(int64_t t, int64_t s, int64_t n, const flo
                    .dv = splat(0.0f)};
         vec four_v = splat(4.0f) * load(a.v + at);
 
-        run_panel(&x);
-        for (int64_t j = 0; j < s; j++)
+        run(&x);
+        for (int64_t j = 0; dk != NULL && j < s; j++)
             store_part(dk + j * n + at, x.w, four_v * load(x.dk + j * LANES));
-        store_part(dv + at, x.w, splat(total) - splat(2.0f) * x.dv);
+        if (dk != NULL)
+            store_part(dv + at, x.w, splat(total) - splat(2.0f) * x.dv);
     }
 }

@@ -1,0 +1,88 @@
+/* encoder.c: embedding and recurrent layers, each reading its source in one or both directions; the merged outputs of
+ * one feed the next. */
+#include "model/parts.h"
+
+cpl_cell cpl_model_cell(int choice)
+{
+    static const cpl_cell cells[] = {
+        [CPL_CELL_GRU] = CPL_GRU, [CPL_CELL_GRU_RESET_BEFORE] = CPL_GRU_RESET_BEFORE, [CPL_CELL_LSTM] = CPL_LSTM};
+    return cells[choice];
+}
+
+cpl_initializer cpl_model_recurrent(const cpl_config *c)
+{
+    return c->model.recurrent_initializer == CPL_INITIALIZER_ORTHOGONAL ? CPL_ORTHOGONAL : CPL_GLOROT_UNIFORM;
+}
+
+const char *cpl_model_layer(int64_t layer)
+{
+    static const char *const names[CPL_LAYERS] = {"rnn", "rnn_2", "rnn_3", "rnn_4"};
+    return names[layer];
+}
+
+static cpl_merge merge_of(int choice)
+{
+    static const cpl_merge merges[] = {[CPL_MERGE_SUM] = CPL_SUM,
+                                       [CPL_MERGE_CONCAT] = CPL_CONCAT,
+                                       [CPL_MERGE_AVERAGE] = CPL_AVERAGE,
+                                       [CPL_MERGE_MULTIPLY] = CPL_MULTIPLY};
+    return merges[choice];
+}
+
+int64_t cpl_model_encoder_width(const cpl_config *c)
+{
+    int wide = c->model.encoder.direction == CPL_DIRECTION_BOTH && c->model.encoder.merge == CPL_MERGE_CONCAT;
+    return c->model.units * (wide ? 2 : 1);
+}
+
+/* The last states of two directions, joined as their outputs are; a cell without c has none to join. */
+static cpl_node *merge_states(cpl_graph *g, cpl_merge how, cpl_node *a, cpl_node *b)
+{
+    if (!a)
+        return NULL;
+    switch (how) {
+    case CPL_CONCAT:
+        return cpl_concat(g, a, b);
+    case CPL_AVERAGE:
+        return cpl_scale(g, cpl_add(g, a, b), 0.5);
+    case CPL_MULTIPLY:
+        return cpl_multiply(g, a, b);
+    default:
+        return cpl_add(g, a, b);
+    }
+}
+
+static cpl_rnn_result layer(cpl_graph *g, const cpl_config *c, int64_t k, cpl_node *x, cpl_node *h, cpl_node *c_state)
+{
+    cpl_cell cell = cpl_model_cell(c->model.encoder.cell);
+    cpl_initializer recurrent = cpl_model_recurrent(c);
+    if (c->model.encoder.direction != CPL_DIRECTION_BOTH)
+        return cpl_rnn(g, cpl_model_layer(k), x, &(cpl_rnn_options){
+            .cell = cell, .units = c->model.units, .recurrent_initializer = recurrent, .h = h, .c = c_state,
+            .reverse = c->model.encoder.direction == CPL_DIRECTION_BACKWARD});
+    cpl_merge how = merge_of(c->model.encoder.merge);
+    cpl_bidirectional_result b = cpl_bidirectional(g, cpl_model_layer(k), x, &(cpl_bidirectional_options){
+        .cell = cell, .units = c->model.units, .merge = how, .recurrent_initializer = recurrent,
+        .forward_h = h, .forward_c = c_state, .backward_h = h, .backward_c = c_state});
+    return (cpl_rnn_result){.y = b.y, .h = merge_states(g, how, b.forward.h, b.backward.h),
+                            .c = merge_states(g, how, b.forward.c, b.backward.c)};
+}
+
+cpl_model_encoded cpl_model_encode(cpl_graph *g, const cpl_model_sizes *n, cpl_node *source, cpl_node *h, cpl_node *c)
+{
+    const cpl_config *config = n->config;
+    cpl_model_encoded e = {.y = NULL};
+    cpl_enter(g, "encoder");
+    cpl_node *x = cpl_embedding(g, "embedding", source, &(cpl_embedding_options){
+        .size = n->source_vocabulary, .units = cpl_config_embedding(config)});
+    x = cpl_dropout(g, x, config->model.dropout);
+    for (int64_t k = 0; k < config->model.encoder.layers; k++) {
+        cpl_rnn_result r = layer(g, config, k, x, k == 0 ? h : NULL, k == 0 ? c : NULL);
+        e.states.h[k] = r.h, e.states.c[k] = r.c;
+        x = k > 0 && config->model.encoder.residual ? cpl_add(g, r.y, x) : r.y;
+        x = cpl_dropout(g, x, config->model.dropout);
+    }
+    cpl_leave(g);
+    e.y = x;
+    return e;
+}

@@ -1,0 +1,46 @@
+/* to_now.c: [batch u] → [batch now u]: one row of each sentence as a sequence of one step, so that what asks a
+ * sequence (attention) can be asked by a state. The same memory; x stands in the caller's order, as `now` does.
+ *
+ *   dx = dy
+ */
+#include "graph/attributes.h"
+#include "ops/rows.h"
+
+static void forward(const cpl_run_context *r)
+{
+    if (r->in[0].data != r->out[0].data)
+        cpl_run_copy(r, r->in[0].data, r->out[0].data, cpl_tensor_elements(&r->out[0]));
+}
+
+static void backward(const cpl_run_context *r)
+{
+    if (r->din[0].data && r->dout[0].data)
+        cpl_run_copy(r, r->dout[0].data, r->din[0].data, cpl_tensor_elements(&r->din[0]));
+    else if (r->din[0].data)
+        cpl_run_zero(r, r->din[0].data, cpl_tensor_elements(&r->din[0]));
+}
+
+static cpl_status shape(cpl_shape_context *s, cpl_error *err)
+{
+    const cpl_now_attributes *a = s->attributes;
+    cpl_type *y = &s->out[0];
+    (void)err;
+    y->rank = 3;
+    y->dim[2] = y->dim[1];
+    y->dim[1] = (cpl_dim){.name = "now", .symbol = a->symbol, .kind = CPL_DIM_TIME};
+    return CPL_OK;
+}
+
+static const char *const tests[] = {"u=3 attr.0=3", "u=1 attr.0=3", NULL};
+
+const cpl_op cpl_op_to_now = {
+    .name = "to_now",
+    .doc = "a row of each sentence as a sequence of one step",
+    .signature = "x[batch u] -> y[batch u]",
+    .flags = CPL_OP_IN_PLACE,
+    .attributes = sizeof(cpl_now_attributes),
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .tests = tests,
+};
