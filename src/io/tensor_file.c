@@ -14,8 +14,11 @@
 /* The file does not own bytes yet: on failure the caller still has them to unmap. */
 static cpl_status open_bytes(cpl_tensor_file **f, const char *name, const uint8_t *bytes, size_t length, cpl_error *err)
 {
-    cpl_tensor_file *file = cpl_alloc(1, sizeof *file);
     *f = NULL;
+    if (!cpl_json_available())
+        CPL_FAIL(err, CPL_FAILED, "cannot read '%s': this build has no JSON library (Jansson was missing when it was "
+                 "built)", name);
+    cpl_tensor_file *file = cpl_alloc(1, sizeof *file);
     if (!file)
         CPL_FAIL(err, CPL_FAILED, "no memory for reading '%s'", name);
     file->bytes = bytes;

@@ -1,30 +1,14 @@
 #!/bin/sh
-# Every configuration of examples/ is read, planned and trained for three steps on its own data (those of ../shared/data
-# only where they are), a model is used from C, and a model of one's own is trained by hand.
+# The demo's configuration is read, planned and trained for three steps; its model is used from C; models of one's own
+# are trained by hand. (The other configurations have tests of their own: their data may not be here.)
 set -eu
 couplet=$1
 here=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-skipped=
-
-for config in "$here"/examples/*.yaml; do
-    name=$(basename "$config" .yaml)
-    data=$(sed -n 's/^ *train: *\([^ ]*\).*/\1/p' "$config" | head -n 1)
-    if [ ! -f "$here/examples/$data" ]; then
-        skipped="$skipped $name"
-        continue
-    fi
-    echo "$name"
-    "$couplet" plan "$config" --json >"$folder/plan.json"
-    grep -q '"peak_bytes"' "$folder/plan.json"
-    "$couplet" train "$config" -o "$folder/$name" --progress none --set training.max_steps=3 \
-        --set training.validation_steps=1 --set model.units=16
-    printf 'a\n\nb\n' | "$couplet" generate "$folder/$name/model.safetensors" --max-length 3 >"$folder/lines"
-    [ "$(wc -l <"$folder/lines")" -eq 3 ]
-    [ -z "$(sed -n 2p "$folder/lines")" ]
-done
-[ -z "$skipped" ] || echo "skipped, their data are not here:$skipped"
+sh "$here/tests/examples/data_set.sh" "$couplet" demo
+"$couplet" train "$here/examples/demo.yaml" -o "$folder/demo" --progress none --set training.max_steps=3 \
+    --set training.validation_steps=1 --set model.units=16
 
 examples=$(dirname "$couplet")/examples
 "$examples/translate" "$folder/demo/model.safetensors" 'Tengo hambre.' >"$folder/line"
