@@ -3,6 +3,9 @@
  * Couplet learns from couplets of text, a source and a target. This header is all that a program,
  * the command line, a server or a binding needs; nothing in src/ is included by users.
  *
+ * It is over 500 lines on purpose: one header is what a program includes, and it is read from top to bottom, simple
+ * things first within each part.
+ *
  * Conventions
  * - Every function that can fail returns a cpl_status and takes `cpl_error *err` last (may be NULL).
  * - Shapes in comments are named dimensions: [batch t units]. Sizes are in elements, memory in bytes,
