@@ -100,6 +100,9 @@ static void case_G05_validation_starts_over(void **state)
     for (int k = 0; k < 2; k++) {
         run r = {.folder = folders[k], .set = {k ? "training.validation_steps=50" : "training.validation_steps=2"}};
         assert_int_equal(train(&r), CPL_OK);
+        const char *said = strstr(r.told, "make 5 batches: all are used every time");
+        assert_int_equal(said != NULL, k); /* 50 are more than there are: said, and once */
+        assert_null(said ? strstr(said + 1, "make 5 batches") : NULL);
         cpl_json *epochs[4];
         assert_int_equal(read_events(folders[k], "epoch", epochs, 4), 3);
         first[k] = number(epochs[0], "val_loss");

@@ -73,6 +73,7 @@ typedef struct run {
     int64_t steps_seen;
     int warnings;
     char warned[4000];    /* all warnings, one a line */
+    char told[4000];      /* all information, one a line */
     cpl_error error;
 } run;
 
@@ -89,11 +90,10 @@ static inline void on_progress(void *user, const cpl_progress_event *e)
 static inline void on_message(void *user, int level, const char *text)
 {
     run *r = user;
-    if (level > 0) {
-        r->warnings++;
-        size_t used = strlen(r->warned);
-        snprintf(r->warned + used, sizeof r->warned - used, "%s\n", text);
-    }
+    char *to = level > 0 ? r->warned : r->told;
+    size_t used = strlen(to), room = sizeof r->warned - used; /* both are of one size */
+    r->warnings += level > 0;
+    snprintf(to + used, room, "%s\n", text);
 }
 
 /* Trains with top/config.yaml in top/folder. */
@@ -110,7 +110,7 @@ static inline cpl_status train(run *r)
         o.set_count++;
     r->stop = 0;
     r->warnings = 0;
-    r->warned[0] = '\0';
+    r->warned[0] = r->told[0] = '\0';
     memset(&r->error, 0, sizeof r->error);
     cpl_status status = cpl_train(&o, &r->error);
     if (status == CPL_FAILED)
