@@ -114,6 +114,22 @@ static void case_G05_validation_starts_over(void **state)
     assert_true(first[0] != first[1]); /* 4 rows and all 10 */
 }
 
+/* A run that diverges goes on to its end: its log stays readable and names the epoch (with case_G02 of test_rules). */
+static void case_G02_nan_is_named_in_the_log(void **state)
+{
+    (void)state;
+    put_data(12, 4);
+    put_file("config.yaml", CONFIG("batch_size: 2, epochs: 3, optimizer: {name: sgd, learning_rate: 1e6}"));
+    run r = {.folder = "g02"};
+    assert_int_equal(train(&r), CPL_OK);
+    assert_non_null(strstr(r.warned, "val_loss of epoch 3 is not a number"));
+    cpl_json *epochs[4];
+    assert_int_equal(read_events("g02", "epoch", epochs, 4), 3);
+    assert_int_equal(cpl_json_what(cpl_json_get(epochs[2], "val_loss")), CPL_JSON_NULL);
+    for (int i = 0; i < 3; i++)
+        cpl_json_free(epochs[i]);
+}
+
 /* ---- what is kept ---- */
 
 /* Validation pairs that contradict what is learned: later epochs are worse. The file holds the best epoch, also when
@@ -291,7 +307,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_G11_odd_last_batch), cmocka_unit_test(case_C02_loss_does_not_depend_on_the_batch),
         cmocka_unit_test(case_D09_short_last_batch), cmocka_unit_test(case_G04_steps_per_epoch),
-        cmocka_unit_test(case_G05_validation_starts_over), cmocka_unit_test(case_G01_best_model_is_kept),
+        cmocka_unit_test(case_G02_nan_is_named_in_the_log), cmocka_unit_test(case_G05_validation_starts_over),
+        cmocka_unit_test(case_G01_best_model_is_kept),
         cmocka_unit_test(a_limit_in_mid_epoch_is_validated), cmocka_unit_test(validation_every_few_steps),
         cmocka_unit_test(case_C04_batch_without_target), cmocka_unit_test(a_run_is_not_overwritten_by_accident),
         cmocka_unit_test(resume_keeps_a_model_without_checkpoint), cmocka_unit_test(a_refusal_writes_nothing)};
