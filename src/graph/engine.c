@@ -50,8 +50,3 @@ void cpl_engine_release(cpl_engine *e)
     cpl_parameters_free(e->parameters);
     cpl_release(e);
 }
-
-size_t cpl_engine_bytes(const cpl_engine *e)
-{
-    return cpl_parameters_bytes(e->parameters) + (size_t)e->threads * e->kernels->gemm_scratch;
-}

@@ -144,6 +144,12 @@ const cpl_type *cpl_node_type(const cpl_node *x)
     return x->value < 0 ? NULL : &x->graph->values[x->value].type;
 }
 
+int64_t cpl_node_last_size(const cpl_node *x)
+{
+    const cpl_type *type = cpl_node_type(x);
+    return type && type->rank ? type->dim[type->rank - 1].size : 0;
+}
+
 cpl_node *cpl_node_output(cpl_node *first, int i)
 {
     cpl_graph *g = first->graph;

@@ -23,7 +23,6 @@ typedef struct cpl_engine {
 cpl_status cpl_engine_new(cpl_engine **e, int threads, uint64_t seed, cpl_error *err);
 cpl_engine *cpl_engine_hold(cpl_engine *e);
 void cpl_engine_release(cpl_engine *e);
-size_t cpl_engine_bytes(const cpl_engine *e); /* parameters and scratch */
 
 /* While a loop runs, tensors over its time are seen one step at a time. */
 typedef struct cpl_loop_step {

@@ -4,12 +4,6 @@
 #include "graph/graph.h"
 #include "nn/now.h"
 
-static int64_t last_size(const cpl_node *x)
-{
-    const cpl_type *type = cpl_node_type(x);
-    return type && type->rank ? type->dim[type->rank - 1].size : 0;
-}
-
 cpl_attention_memory cpl_additive_attention_project(cpl_graph *g, const char *name, cpl_node *memory,
                                                     const cpl_additive_attention_options *o, int64_t query_units)
 {
@@ -40,7 +34,7 @@ static int inside_a_loop(const cpl_graph *g)
 cpl_attention_result cpl_additive_attention_query(cpl_graph *g, const char *name, cpl_node *query,
                                                   cpl_attention_memory memory)
 {
-    int64_t units = last_size(memory.keys);
+    int64_t units = cpl_node_last_size(memory.keys);
     int lifted;
     cpl_enter(g, name);
     query = cpl_to_now(g, query, &lifted);
@@ -63,6 +57,6 @@ cpl_attention_result cpl_additive_attention_query(cpl_graph *g, const char *name
 cpl_attention_result cpl_additive_attention(cpl_graph *g, const char *name, cpl_node *query, cpl_node *memory,
                                             const cpl_additive_attention_options *o)
 {
-    cpl_attention_memory m = cpl_additive_attention_project(g, name, memory, o, last_size(query));
+    cpl_attention_memory m = cpl_additive_attention_project(g, name, memory, o, cpl_node_last_size(query));
     return cpl_additive_attention_query(g, name, query, m);
 }

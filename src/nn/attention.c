@@ -6,12 +6,6 @@
 #include "graph/graph.h"
 #include "nn/now.h"
 
-static int64_t last_size(const cpl_node *x)
-{
-    const cpl_type *type = cpl_node_type(x);
-    return type && type->rank ? type->dim[type->rank - 1].size : 0;
-}
-
 static cpl_node *project(cpl_graph *g, const char *name, cpl_node *x, int64_t units, const char *dim)
 {
     return cpl_dense(g, name, x, &(cpl_dense_options){.units = units, .dim = dim});
@@ -41,8 +35,8 @@ static cpl_attention_result plain_query(cpl_graph *g, const char *name, cpl_node
     int lifted;
     query = cpl_to_now(g, query, &lifted);
     if (score == CPL_SCORE_GENERAL)
-        query = cpl_dense(g, "query", query, &(cpl_dense_options){.units = last_size(memory.keys), .dim = "keys",
-                                                                  .no_bias = 1});
+        query = cpl_dense(g, "query", query, &(cpl_dense_options){
+            .units = cpl_node_last_size(memory.keys), .dim = "keys", .no_bias = 1});
     cpl_node *y = cpl_apply(g, "attention", &attributes, (cpl_node *[]){query, memory.keys, memory.values}, 3);
     cpl_attention_result r = {.weights = cpl_node_output(y, 1)};
     r.y = cpl_from_now(g, y, lifted);
@@ -53,7 +47,8 @@ static cpl_attention_result plain_query(cpl_graph *g, const char *name, cpl_node
 cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_node *query, cpl_attention_memory memory,
                                          const cpl_attention_options *o)
 {
-    int64_t heads = o && o->heads ? o->heads : 1, units = last_size(query), wide = last_size(memory.keys);
+    int64_t heads = o && o->heads ? o->heads : 1;
+    int64_t units = cpl_node_last_size(query), wide = cpl_node_last_size(memory.keys);
     if (o && o->score == CPL_SCORE_ADDITIVE)
         return cpl_additive_attention_query(g, name, query, memory);
     if (o && o->score != CPL_SCORE_MULTIHEAD)
@@ -79,6 +74,6 @@ cpl_attention_result cpl_attention_query(cpl_graph *g, const char *name, cpl_nod
 cpl_attention_result cpl_attention(cpl_graph *g, const char *name, cpl_node *query, cpl_node *memory,
                                    const cpl_attention_options *o)
 {
-    cpl_attention_memory m = cpl_attention_project(g, name, memory, o, last_size(query));
+    cpl_attention_memory m = cpl_attention_project(g, name, memory, o, cpl_node_last_size(query));
     return cpl_attention_query(g, name, query, m, o);
 }

@@ -10,16 +10,10 @@ static cpl_node *product(cpl_graph *g, cpl_node *x, cpl_node *w, cpl_node *b)
     return cpl_apply(g, "linear", &linear, (cpl_node *[]){x, w, b}, 3);
 }
 
-static int64_t last_size(const cpl_node *x)
-{
-    const cpl_type *type = cpl_node_type(x);
-    return type && type->rank ? type->dim[type->rank - 1].size : 0;
-}
-
 static void lstm_step(cpl_graph *g, cpl_node *x, cpl_node **h, cpl_node **c, int64_t units, cpl_initializer recurrent)
 {
     cpl_graph_layer(g, "lstm units=%lld%s", (long long)units, recurrent == CPL_ORTHOGONAL ? " orthogonal" : "");
-    long long in = last_size(x), wide = 4 * units;
+    long long in = cpl_node_last_size(x), wide = 4 * units;
     cpl_node *w = cpl_parameter(g, "kernel", CPL_GLOROT_UNIFORM, "in=%lld gates=%lld", in, wide);
     cpl_node *r = cpl_parameter(g, "recurrent_kernel", recurrent, "units=%lld gates=%lld", (long long)units, wide);
     cpl_node *b = cpl_parameter(g, "bias", CPL_LSTM_BIAS, "gates=%lld", wide);
@@ -31,7 +25,7 @@ static void lstm_step(cpl_graph *g, cpl_node *x, cpl_node **h, cpl_node **c, int
 static void gru_step(cpl_graph *g, cpl_node *x, cpl_node **h, int64_t units, cpl_initializer recurrent)
 {
     cpl_graph_layer(g, "gru units=%lld%s", (long long)units, recurrent == CPL_ORTHOGONAL ? " orthogonal" : "");
-    long long in = last_size(x), wide = 3 * units;
+    long long in = cpl_node_last_size(x), wide = 3 * units;
     cpl_node *w = cpl_parameter(g, "kernel", CPL_GLOROT_UNIFORM, "in=%lld gates=%lld", in, wide);
     cpl_node *r = cpl_parameter(g, "recurrent_kernel", recurrent, "units=%lld gates=%lld", (long long)units, wide);
     cpl_node *xg = product(g, x, w, cpl_parameter(g, "bias", CPL_ZEROS, "gates=%lld", wide));

@@ -12,8 +12,7 @@ cpl_node *cpl_dense(cpl_graph *g, const char *name, cpl_node *x, const cpl_dense
     cpl_graph_layer(g, "dense units=%lld activation=%s%s", (long long)o->units,
                     known ? activations[o->activation] : "", o->no_bias ? " no_bias" : "");
     const char *dim = o->dim ? o->dim : "units";
-    const cpl_type *type = cpl_node_type(x);
-    long long units = o->units, in = type && type->rank ? type->dim[type->rank - 1].size : 0;
+    long long units = o->units, in = cpl_node_last_size(x);
     cpl_node *kernel = cpl_parameter(g, "kernel", CPL_GLOROT_UNIFORM, "in=%lld %s=%lld", in, dim, units);
     cpl_node *bias = o->no_bias ? NULL : cpl_parameter(g, "bias", CPL_ZEROS, "%s=%lld", dim, units);
     cpl_activation_attributes attributes = {.activation = CPL_LINEAR};

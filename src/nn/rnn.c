@@ -39,8 +39,7 @@ cpl_rnn_result cpl_rnn(cpl_graph *g, const char *name, cpl_node *x, const cpl_rn
 {
     cpl_enter(g, name);
     int gates = cells[o->cell].gates, lstm = o->cell == CPL_LSTM;
-    const cpl_type *type = cpl_node_type(x);
-    long long in = type && type->rank ? type->dim[type->rank - 1].size : 0, wide = gates * o->units;
+    long long in = cpl_node_last_size(x), wide = gates * o->units;
     cpl_graph_layer(g, "%s units=%lld%s%s", cells[o->cell].name, (long long)o->units, o->reverse ? " reverse" : "",
                     o->recurrent_initializer == CPL_ORTHOGONAL ? " orthogonal" : "");
     if (o->units <= 0)

@@ -16,7 +16,7 @@ static real *scratch_of(const cpl_run_context *r, int thread)
 
 static void forward_rows(void *arguments, int64_t task, int thread)
 {
-    const cpl_run_context *r = arguments;
+    const cpl_run_context *r = *(const cpl_run_context *const *)arguments;
     int64_t u = r->in[2].width;
     cpl_span s = cpl_span_of(task, cpl_chunk_rows(4 * u), r->in[2].rows);
     real *keep = r->out[1].data ? r->out[1].data + s.from * 4 * u : scratch_of(r, thread);
@@ -26,11 +26,7 @@ static void forward_rows(void *arguments, int64_t task, int thread)
 
 static void run(const cpl_run_context *r, cpl_task task)
 {
-    union {
-        const cpl_run_context *in;
-        void *out;
-    } same = {.in = r};
-    cpl_run_tasks(r, cpl_row_chunks(r->in[2].rows, 4 * r->in[2].width), task, same.out);
+    cpl_run_tasks(r, cpl_row_chunks(r->in[2].rows, 4 * r->in[2].width), task, &r);
 }
 
 static void forward(const cpl_run_context *r)
@@ -40,7 +36,7 @@ static void forward(const cpl_run_context *r)
 
 static void backward_rows(void *arguments, int64_t task, int thread)
 {
-    const cpl_run_context *r = arguments;
+    const cpl_run_context *r = *(const cpl_run_context *const *)arguments;
     int64_t u = r->in[2].width;
     cpl_span s = cpl_span_of(task, cpl_chunk_rows(4 * u), r->in[2].rows);
     real *scratch = scratch_of(r, thread);

@@ -8,7 +8,7 @@
 
 static void forward_rows(void *arguments, int64_t task, int thread)
 {
-    const cpl_run_context *r = arguments;
+    const cpl_run_context *r = *(const cpl_run_context *const *)arguments;
     int64_t u = r->in[2].width;
     cpl_span s = cpl_span_of(task, cpl_chunk_rows(4 * u), r->in[2].rows);
     real *workspace = r->workspace;
@@ -20,11 +20,7 @@ static void forward_rows(void *arguments, int64_t task, int thread)
 
 static void forward(const cpl_run_context *r)
 {
-    union {
-        const cpl_run_context *in;
-        void *out;
-    } same = {.in = r};
-    cpl_run_tasks(r, cpl_row_chunks(r->in[2].rows, 4 * r->in[2].width), forward_rows, same.out);
+    cpl_run_tasks(r, cpl_row_chunks(r->in[2].rows, 4 * r->in[2].width), forward_rows, &r);
 }
 
 /* Where a gradient is missing, zeros stand in; where one is not wanted, scratch. */
@@ -42,7 +38,7 @@ static pieces pieces_of(const cpl_run_context *r, int thread)
 
 static void backward_rows(void *arguments, int64_t task, int thread)
 {
-    const cpl_run_context *r = arguments;
+    const cpl_run_context *r = *(const cpl_run_context *const *)arguments;
     int64_t u = r->in[2].width;
     cpl_span s = cpl_span_of(task, cpl_chunk_rows(4 * u), r->in[2].rows);
     int64_t rows = s.to - s.from;
@@ -60,11 +56,7 @@ static void backward_rows(void *arguments, int64_t task, int thread)
 
 static void backward(const cpl_run_context *r)
 {
-    union {
-        const cpl_run_context *in;
-        void *out;
-    } same = {.in = r};
-    cpl_run_tasks(r, cpl_row_chunks(r->in[2].rows, 4 * r->in[2].width), backward_rows, same.out);
+    cpl_run_tasks(r, cpl_row_chunks(r->in[2].rows, 4 * r->in[2].width), backward_rows, &r);
 }
 
 static size_t workspace(const cpl_size_context *s)
