@@ -1,8 +1,9 @@
 /* kernels.c: speed of the matrix product of every kernel table on the shapes that training and decoding use.
  *
- *   kernels [threads [table]]      threads 1 (default) or 2, table: generic, avx2 or avx512 (default: all)
+ *   kernels [threads [table]]      threads 1 (default) or 2, table: generic, avx2, … (default: all)
  *
- * Prints GFLOP/s and the share of the multiply-add peak, which a loop without memory measures first. With two
+ * Prints GFLOP/s, the share of the multiply-add peak, which a loop without memory measures first, then the GFLOP/s of
+ * the product in bfloat16, emulated where the table does not multiply it, and how many times as fast it is. With two
  * threads each computes the half of the columns (or of the rows, where that is how the library cuts the
  * product) and the peak is that of two threads. Every figure is the best of several runs. */
 #include <pthread.h>
@@ -100,7 +101,7 @@ static double peak_generic(int64_t steps)
 static double (*peak_of(const char *table))(int64_t)
 {
 #ifdef __x86_64__
-    if (strcmp(table, "avx512") == 0)
+    if (strncmp(table, "avx512", 6) == 0)
         return peak_avx512;
     if (strcmp(table, "generic") != 0)
         return peak_avx2;
@@ -196,8 +197,18 @@ static float *filled(size_t floats)
     return x;
 }
 
+/* GFLOP/s of w's product. */
+static double rate_of(worker *w, int threads)
+{
+    double flop = 2.0 * (double)w->s->m * (double)w->s->k * (double)w->s->n;
+
+    w->repeats = (int64_t)(3e9 / flop) + 1;
+    return flop * (double)w->repeats / measure(w, threads) / 1e9;
+}
+
 static void table_speed(const cpl_kernels *table, int threads, worker *w)
 {
+    cpl_kernels in_bf16 = cpl_kernels_in_bf16(table);
     double peak;
 
     w->table = table;
@@ -206,19 +217,20 @@ static void table_speed(const cpl_kernels *table, int threads, worker *w)
     w->peak = peak_of(table->name);
     w->repeats = 4000000;
     peak = w->peak(1) * (double)w->repeats * threads / measure(w, threads) / 1e9;
-    printf("%s, %d thread%s: peak %.1f GFLOP/s, scratch %zu KiB\n", table->name, threads, threads > 1 ? "s" : "", peak,
-           table->gemm_scratch / 1024);
+    printf("%s, %d thread%s: peak %.1f GFLOP/s, scratch %zu KiB, bfloat16%s\n", table->name, threads,
+           threads > 1 ? "s" : "", peak, table->gemm_scratch / 1024, table->multiplies_bf16 ? "" : " emulated");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const shape *s = &shapes[i];
-        double flop = 2.0 * (double)s->m * (double)s->k * (double)s->n;
-        double rate;
+        double rate, rate_bf16;
 
         w->s = s;
-        w->repeats = (int64_t)(3e9 / flop) + 1;
-        rate = flop * (double)w->repeats / measure(w, threads) / 1e9;
-        printf("  %5lld x %4lld x %4lld%s%s  %-26s %7.1f GFLOP/s  %3.0f %%\n", (long long)s->m, (long long)s->k,
-               (long long)s->n, s->transpose_a ? " A'" : "   ", s->transpose_b ? " B'" : "   ", s->name, rate,
-               100.0 * rate / peak);
+        w->table = table;
+        rate = rate_of(w, threads);
+        w->table = &in_bf16;
+        rate_bf16 = rate_of(w, threads);
+        printf("  %5lld x %4lld x %4lld%s%s  %-26s %7.1f GFLOP/s  %3.0f %%   bfloat16 %7.1f  x %.2f\n", (long long)s->m,
+               (long long)s->k, (long long)s->n, s->transpose_a ? " A'" : "   ", s->transpose_b ? " B'" : "   ",
+               s->name, rate, 100.0 * rate / peak, rate_bf16, rate_bf16 / rate);
     }
     free(w->scratch);
 }

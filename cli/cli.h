@@ -54,6 +54,14 @@ CPL_CLI_COMMANDS(CPL_CLI_STRUCT)
 #define CPL_CLI_INIT_integer(value) value
 #define CPL_CLI_INIT_real(value) value
 #define CPL_CLI_INIT_choice(value) value
+/* From the flags that all decoding commands have to cpl_generate_options. */
+#define CPL_CLI_DECODING_OPTIONS(flags)                                                                                \
+    .temperature = (flags).temperature, .seed = (uint64_t)(flags).seed, .top_k = (flags).top_k,                        \
+    .top_p = (flags).top_p, .beam = (flags).beam, .length_penalty = (flags).length_penalty,                            \
+    .length_penalty_kind = (flags).length_penalty_kind, .coverage_penalty = (flags).coverage_penalty,                  \
+    .min_length = (flags).min_length, .no_repeat = (flags).no_repeat, .forbid = (flags).forbid.items,                  \
+    .forbid_count = (flags).forbid.count, .force = (flags).force.items, .force_count = (flags).force.count,            \
+    .prefix = (flags).prefix, .max_length = (flags).max_length, .batch_size = (flags).batch_size
 #define CPL_CLI_DEFAULT(type, name, fallback, ...) .name = CPL_CLI_INIT_##type(fallback),
 
 /* ---- commands ---- */
@@ -65,7 +73,8 @@ typedef struct cpl_cli_command {
     int (*run)(const struct cpl_cli_command *self, int argc, char **argv); /* returns the exit status */
 } cpl_cli_command;
 
-enum { CPL_CLI_COMMAND_COUNT = 5 };
+#define CPL_CLI_ONE(...) +1
+enum { CPL_CLI_COMMAND_COUNT = 0 CPL_CLI_COMMANDS(CPL_CLI_ONE) };
 
 const cpl_cli_command *cpl_cli_command_at(int i);
 const cpl_cli_command *cpl_cli_command_find(const char *name); /* NULL when there is none */
@@ -75,6 +84,10 @@ int cpl_cli_plan(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_evaluate(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_inspect(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_encode(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_extract(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_import(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_export(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_help(int argc, char **argv);
 
 /* ---- parsing (parse.c) ---- */

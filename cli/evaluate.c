@@ -41,10 +41,7 @@ int cpl_cli_evaluate(const cpl_cli_command *self, int argc, char **argv)
         .group = flags.group,
         .raw = flags.raw,
         .json = flags.json,
-        .generate = {.temperature = flags.temperature,
-                     .seed = (uint64_t)flags.seed,
-                     .max_length = flags.max_length,
-                     .batch_size = flags.batch_size},
+        .generate = {CPL_CLI_DECODING_OPTIONS(flags)},
     };
     if (positional.count == 2) {
         cpl_status status = cpl_model_open(&model, positional.items[0], (int)flags.threads, &err);

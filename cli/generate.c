@@ -67,10 +67,8 @@ int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv)
     if (code != -1)
         return code;
     cpl_generate_options options = {
-        .temperature = flags.temperature,
-        .seed = (uint64_t)flags.seed,
-        .max_length = flags.max_length,
-        .batch_size = flags.batch_size,
+        CPL_CLI_DECODING_OPTIONS(flags),
+        .nbest = flags.nbest,
         .tokens = flags.tokens,
         .json = flags.json,
         .attention_folder = flags.attention,

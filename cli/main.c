@@ -25,8 +25,20 @@ static const cpl_cli_option generate_options[] = {CPL_CLI_GENERATE(ROW)};
 #define FLAGS cpl_cli_evaluate_flags
 static const cpl_cli_option evaluate_options[] = {CPL_CLI_EVALUATE(ROW)};
 #undef FLAGS
+#define FLAGS cpl_cli_encode_flags
+static const cpl_cli_option encode_options[] = {CPL_CLI_ENCODE(ROW)};
+#undef FLAGS
+#define FLAGS cpl_cli_extract_flags
+static const cpl_cli_option extract_options[] = {CPL_CLI_EXTRACT(ROW)};
+#undef FLAGS
 #define FLAGS cpl_cli_inspect_flags
 static const cpl_cli_option inspect_options[] = {CPL_CLI_INSPECT(ROW)};
+#undef FLAGS
+#define FLAGS cpl_cli_import_flags
+static const cpl_cli_option import_options[] = {CPL_CLI_IMPORT(ROW)};
+#undef FLAGS
+#define FLAGS cpl_cli_export_flags
+static const cpl_cli_option export_options[] = {CPL_CLI_EXPORT(ROW)};
 #undef FLAGS
 
 #define COMMAND(name, LIST, positional, summary)                                                                       \

@@ -43,6 +43,18 @@ static const page pages[] = {
     {"inspect",
      "Prints a model file's options, layers, sizes, training history and the checksum of each tensor.",
      "couplet inspect de-en/model.safetensors"},
+    {"import",
+     "Makes a model of a .weights.h5 that Keras saved. CONFIG.yaml says what the model is; the weights\n"
+     "are found by the attribute paths of the tutorial's classes (encoder/embedding, encoder/rnn/...,\n"
+     "decoder/attention/mha/query_dense, ...), or by those of --map. What is missing, left over or of\n"
+     "another shape is named, and then nothing is written. Source padding must have been masked when\n"
+     "the model was trained (mask_zero): Couplet has no padding.",
+     "couplet import keras de-en.weights.h5 --config de-en.yaml --source-vocabulary de.txt \\\n"
+     "    --target-vocabulary en.txt -o de-en.safetensors"},
+    {"export",
+     "Writes the weights of MODEL, a model file or the folder of a run, under the names that the\n"
+     "tutorial's classes have in Keras: load_weights reads them into a model of the same sizes.",
+     "couplet export keras de-en -o de-en.weights.h5"},
 };
 
 /* Prints text with every line indented. */

@@ -124,7 +124,7 @@ static int unknown_option(const cpl_cli_command *self, const char *argument)
     int n = 0, has_set = 0;
     for (; n < self->count && n < 32; n++) {
         names[n] = cpl_cli_option_text(&self->options[n], texts[n]);
-        has_set |= self->options[n].kind == CPL_CLI_TEXTS;
+        has_set |= strcmp(self->options[n].name, "set") == 0;
     }
     names[n++] = "--help";
     snprintf(wanted, sizeof wanted, "%.*s", (int)strcspn(argument, "="), argument);

@@ -11,16 +11,24 @@ set(CPL_LINK Threads::Threads m)
 set(CPL_PC_PRIVATE "-lm -pthread")
 set(cpl_summary)
 
-# cpl_find(NAME header library): adds the library where both are found. -DCPL_WITHOUT_<NAME>=ON leaves it out.
+# cpl_find(NAME header library [folder [name...]]): adds the library where both are found, the header also in this
+# folder below the usual ones, the library also under these names. -DCPL_WITHOUT_<NAME>=ON leaves it out.
 function(cpl_find name header library)
     option(CPL_WITHOUT_${name} "build without ${library}" OFF)
-    find_path(CPL_${name}_INCLUDE ${header})
-    find_library(CPL_${name}_LIBRARY ${library})
+    set(others ${ARGN})
+    list(POP_FRONT others suffix)
+    find_path(CPL_${name}_INCLUDE ${header} PATH_SUFFIXES ${suffix})
+    find_library(CPL_${name}_LIBRARY NAMES ${others} ${library})
     mark_as_advanced(CPL_WITHOUT_${name} CPL_${name}_INCLUDE CPL_${name}_LIBRARY)
     if(CPL_WITHOUT_${name})
         set(state "left out")
     elseif(CPL_${name}_INCLUDE AND CPL_${name}_LIBRARY)
         set(state ${CPL_${name}_LIBRARY})
+        foreach(other IN LISTS others)
+            if(CPL_${name}_LIBRARY MATCHES "lib${other}\\.")
+                set(library ${other})
+            endif()
+        endforeach()
         target_compile_definitions(cpl_libraries INTERFACE CPL_HAVE_${name})
         target_include_directories(cpl_libraries SYSTEM INTERFACE ${CPL_${name}_INCLUDE})
         # The installed package names the library alone: its place on this machine is nobody else's.
@@ -37,6 +45,7 @@ cpl_find(JANSSON jansson.h jansson)
 cpl_find(UTF8PROC utf8proc.h utf8proc)
 cpl_find(YAML yaml.h yaml)
 cpl_find(ZLIB zlib.h z)
+cpl_find(HDF5 hdf5.h hdf5 hdf5/serial hdf5_serial) # Debian has one of several beside the other
 
 message(STATUS "couplet ${PROJECT_VERSION}: ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}, "
                "${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_BUILD_TYPE} ${CPL_SANITIZE}")

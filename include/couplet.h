@@ -266,7 +266,13 @@ CPL_API cpl_node *cpl_coverage(cpl_graph *g, cpl_node *weights, cpl_node *target
  *
  * A body is traced once and stands for every step of a time word. What it makes from the loop's inputs keeps the time
  * word: it is one step of it. Only what a carried state depends on runs step by step; the rest of the body runs once,
- * for all steps together: an encoder called inside costs one run. Everything is differentiable. */
+ * for all steps together: an encoder called inside costs one run. Everything is differentiable.
+ *
+ * A loop inside a body, over another time word, runs in each step of the outer one when an input or a first value of it
+ * is a step's: for each target step, a recurrence over the source. Its inputs are [batch s units], or a step of the
+ * outer loop that all its steps see; a first value may be a step of the outer loop; its final state is one. What it
+ * emits goes into layers without time, cpl_sum, or another loop inside. Its states are kept for each step of each step.
+ */
 typedef struct cpl_loop cpl_loop;
 typedef void (*cpl_loop_body)(cpl_graph *g, cpl_loop *loop, const void *user);
 
@@ -359,6 +365,9 @@ typedef struct cpl_compile_options {
     int threads;              /* 0: all processors that the process may use */
     int no_passes;            /* 1: the graph as it was traced (to compare results) */
     int inference;            /* 1: never trained: no backward pass is made */
+    int bfloat16;             /* 1: CPL_TRAIN rounds what its matrix products read to bfloat16; the rest stays float */
+    const char *const *freeze; /* paths or patterns of what does not train, as for cpl_set_trainable */
+    int freeze_count;
     cpl_message_sink message; /* NULL: silent */
     void *user;
 } cpl_compile_options;
@@ -387,6 +396,14 @@ CPL_API cpl_status cpl_feed_mask(cpl_program *p, const char *time, const uint8_t
 CPL_API cpl_status cpl_feed_ids(cpl_program *p, const char *input, const int32_t *const *rows, const int64_t *lengths,
                                 int64_t batch, cpl_error *err);
 
+/* From now on each run's `output` [batch units] is the next run's `input`, row by row, when that is not fed: the state
+ * at the end of a chunk of a long document begins the next chunk, without a gradient between them (truncated
+ * back-propagation through time). An LSTM has two states to carry. */
+CPL_API cpl_status cpl_carry(cpl_program *p, const char *output, const char *input, cpl_error *err);
+/* Before a run: rows whose `begins` is 1 begin a document, with zeros; the others go on. NULL: all begin, however many
+ * they are (cpl_fit does so before each epoch and each validation). */
+CPL_API cpl_status cpl_carry_reset(cpl_program *p, const uint8_t *begins, int64_t batch, cpl_error *err);
+
 typedef enum cpl_mode {
     CPL_EVALUATE, /* outputs and loss; dropout off */
     CPL_TRAIN     /* outputs, loss and gradients; dropout on */
@@ -407,6 +424,19 @@ CPL_API double cpl_scalar(const cpl_program *p, const char *output); /* NaN when
  * epsilon 1e-7). A run in which no target was counted changes nothing. */
 CPL_API cpl_status cpl_adam(cpl_program *p, double learning_rate, cpl_error *err);
 
+/* Decoding with a step program of one's own: each run reads the token before and gives the next. It stops when all
+ * sentences have ended. States go from step to step by cpl_carry; the first ones, and a memory, come by `feed`. */
+typedef struct cpl_greedy_options {
+    const char *input, *output; /* ids [batch]: the token before; the next one, such as cpl_argmax of the logits */
+    int32_t start, end;         /* what the first step reads; what ends a sentence. Ended ones go on reading it */
+    int64_t max_steps;
+    cpl_status (*feed)(cpl_program *step, int64_t number, void *user, cpl_error *err); /* other inputs; may be NULL */
+    void *user;
+} cpl_greedy_options;
+/* tokens [batch max_steps]: filled up with `end`; lengths [batch]: without it. *steps (may be NULL): how many ran. */
+CPL_API cpl_status cpl_greedy(cpl_program *step, int64_t batch, const cpl_greedy_options *options, int32_t *tokens,
+                              int64_t *lengths, int64_t *steps, cpl_error *err);
+
 /* Parameters: number, path, shape, values (writable; valid until a later
  * cpl_compile with `share` adds parameters) and the last run's gradients. */
 CPL_API size_t cpl_parameter_count(const cpl_program *p);
@@ -415,6 +445,13 @@ CPL_API int cpl_parameter_shape(const cpl_program *p, size_t i, int64_t shape[3]
 CPL_API float *cpl_parameter_value(const cpl_program *p, size_t i);
 CPL_API const float *cpl_parameter_gradient(const cpl_program *p, size_t i); /* NULL when no gradient reaches it */
 CPL_API int64_t cpl_parameter_find(const cpl_program *p, const char *path);  /* index, or −1 */
+
+/* Freezes (0) or thaws (1) a part, at any time: a path names a parameter or all that lies under it ("encoder",
+ * "decoder.rnn"), and in a pattern * and ? stand for characters ("*.embedding"). What is frozen gets no gradient, keeps
+ * no activations and no optimizer state, and stays as it is to the bit; all programs that share it follow from their
+ * next CPL_TRAIN run on. What is thawed begins with moments of zero. CPL_USAGE when nothing is named so. */
+CPL_API cpl_status cpl_set_trainable(cpl_program *p, const char *pattern, int trainable, cpl_error *err);
+CPL_API int cpl_parameter_trainable(const cpl_program *p, size_t i);
 
 /* How often the model function was called, and how many memory plans were made. */
 CPL_API int64_t cpl_traces(const cpl_program *p);
@@ -477,7 +514,10 @@ typedef struct cpl_train_options {
     const char *const *set;             /* "training.epochs=3" */
     int set_count;
     int resume, overwrite;
+    const char *const *freeze;          /* paths or patterns of what does not train, added to training.freeze */
+    int freeze_count;
     int threads;                        /* 0: as the configuration says */
+    const char *init;                   /* "MODEL" or "MODEL:PART" to begin with, added to training.init; NULL: none */
     const char *memory;                 /* training.memory, such as "2GiB"; NULL: as the configuration says */
     cpl_progress_callback on_step;       /* after each update; NULL: not called, as the two below */
     cpl_progress_callback on_validation; /* "validation" and "epoch": when validation figures are known */
@@ -500,6 +540,20 @@ CPL_API void cpl_model_close(cpl_model *model);
 typedef struct cpl_generate_options {
     double temperature;   /* 0: the most probable token; else a sample from softmax(logits / temperature) */
     uint64_t seed;        /* of samples */
+    int64_t top_k;        /* samples come from the k most probable tokens; 0: all */
+    double top_p;         /* samples come from the fewest tokens that have this probability together; 0: all */
+    int64_t beam;         /* paths that are followed at a time; 0 and 1: one, the most probable token each step */
+    int64_t nbest;        /* outputs of a line, best first; at most beam; 0: 1, and no "index ||| text ||| score" */
+    double length_penalty;        /* A of score / ((5 + length) / 6)^A, by which a beam's outputs are ranked; 0: none */
+    const char *length_penalty_kind; /* NULL, "gnmt": the above; "plain": score / length^A */
+    double coverage_penalty;      /* weight, in a beam's ranking, of source words that got little attention; 0: none */
+    int64_t min_length;           /* tokens without END at least */
+    int64_t no_repeat;            /* no sequence of so many tokens comes twice in an output; 0: any may */
+    const char *const *forbid;    /* tokens of the target's vocabulary that no output has */
+    int forbid_count;
+    const char *const *force;     /* tokens that each output has: where it would end without, one of them comes next */
+    int force_count;
+    const char *prefix;           /* text that each output begins with; NULL: none */
     int64_t max_length;   /* tokens without END; 0: larger of 2 · source tokens + 20 and the longest training target */
     int64_t batch_size;   /* lines at a time; 0: 64 */
     int tokens;           /* 1: tokens joined by spaces instead of text */
@@ -520,7 +574,7 @@ typedef struct cpl_evaluate_options {
     const char *pairs;    /* TSV */
     const char *outputs;  /* a file of outputs instead of a model's; then model is NULL */
     const char *metrics;  /* "bleu,exact,rouge"; NULL: bleu, exact, accuracy, loss (bleu and exact for outputs) */
-    const char *tokenize; /* for BLEU, repetition and copying: 13a (default), none, char */
+    const char *tokenize; /* for BLEU, repetition and copying: 13a (NULL), none, char; ROUGE too if given */
     const char *group;    /* "source": pairs with the same source are one item with several references; NULL: not */
     int raw;              /* 1: compare with the file as it is */
     int json;
@@ -528,8 +582,46 @@ typedef struct cpl_evaluate_options {
 } cpl_evaluate_options;
 CPL_API cpl_status cpl_evaluate(cpl_model *model, const cpl_evaluate_options *options, char **text, cpl_error *err);
 
+/* Writes a part of a model ("encoder") into a file of its own: its tensors alone, with vocabularies and text rules. It
+ * begins other models (training.init); it generates nothing. */
+CPL_API cpl_status cpl_extract(const char *model, const char *part, const char *output, cpl_error *err);
+
+typedef enum cpl_pool_kind { CPL_POOL_MEAN, CPL_POOL_NONE, CPL_POOL_LAST, CPL_POOL_MAX } cpl_pool_kind;
+typedef struct cpl_encode_options {
+    const char *input;  /* lines; NULL and "-": standard input */
+    const char *output; /* an .npy file [lines width], in place of JSON lines; with CPL_POOL_NONE all tokens one after
+                         * the other, and how many each line has in FILE.lengths.npy */
+    cpl_pool_kind pool; /* over the line's tokens, START and END left out; NONE: a vector for each token */
+    int threads;
+} cpl_encode_options;
+/* What the encoder makes of each line; a file that cpl_extract wrote will do. */
+CPL_API cpl_status cpl_encode_lines(const char *model, const cpl_encode_options *options, FILE *out, cpl_error *err);
+
 /* Options, layers, sizes, history, checksum of each tensor. */
 CPL_API cpl_status cpl_inspect(const char *path, int json, char **text, cpl_error *err);
+
+/* Weights from Keras (.weights.h5), whose attribute paths are those of the reference classes: encoder/embedding,
+ * encoder/rnn/forward_layer/cell, decoder/attention/mha/query_dense … Text files of vocabularies: a token a line, the
+ * first empty (padding) or [PAD], then [UNK], [START], [END]. All that is missing, left over or of another shape is an
+ * error that names it, and then nothing is written. */
+typedef struct cpl_keras_import_options {
+    const char *weights, *config; /* a .weights.h5, and the configuration (YAML) of the model that it fits */
+    const char *source_vocabulary, *target_vocabulary; /* NULL: built from data.train of the configuration */
+    const char *map;     /* a file of other names: lines "THEIRS OURS", and "gates PATH ORDER"; NULL: none */
+    const char *output;  /* the model file */
+    cpl_message_sink message;
+    void *user;
+} cpl_keras_import_options;
+CPL_API cpl_status cpl_import_keras(const cpl_keras_import_options *options, cpl_error *err);
+
+/* The way back, for the reference classes' load_weights. */
+typedef struct cpl_keras_export_options {
+    const char *model;   /* a model file, or the folder of a run */
+    const char *output;  /* a .weights.h5 */
+    const char *source_vocabulary, *target_vocabulary; /* text files to write; NULL: none */
+} cpl_keras_export_options;
+CPL_API cpl_status cpl_export_keras(const cpl_keras_export_options *options, cpl_error *err);
+
 /* Version, libraries and the kernel set chosen. The caller frees both with cpl_free; NULL without memory. */
 CPL_API char *cpl_version_text(void);
 CPL_API char *cpl_config_help_text(void);

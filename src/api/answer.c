@@ -1,12 +1,58 @@
 /* answer.c: lines of text → source rows → decoded rows → lines of text. */
+#include <math.h>
 #include <string.h>
 #include "api/model.h"
 #include "base/error.h"
 #include "base/memory.h"
 
+/* Sampling follows one path, and a beam takes the best: they do not go together. */
+static cpl_status check_beam(const cpl_generate_options *o, cpl_error *err)
+{
+    const char *kind = o->length_penalty_kind;
+    if (o->beam < 0 || o->beam > 256)
+        CPL_FAIL(err, CPL_USAGE, "beam is %lld, expected 1 to 256", (long long)o->beam);
+    if (o->nbest < 0 || o->nbest > (o->beam > 1 ? o->beam : 1))
+        CPL_FAIL(err, CPL_USAGE, "nbest is %lld, but beam is %lld: a beam has no more outputs than paths",
+                 (long long)o->nbest, (long long)(o->beam > 1 ? o->beam : 1));
+    if (o->beam > 1 && o->temperature > 0)
+        CPL_FAIL(err, CPL_USAGE, "beam is %lld and temperature %g: a beam looks for the best output, expected one of "
+                 "them", (long long)o->beam, o->temperature);
+    if (!(o->length_penalty >= 0 && isfinite(o->length_penalty)))
+        CPL_FAIL(err, CPL_USAGE, "length-penalty is %g, expected 0 or a positive number", o->length_penalty);
+    if (!(o->coverage_penalty >= 0 && isfinite(o->coverage_penalty)))
+        CPL_FAIL(err, CPL_USAGE, "coverage-penalty is %g, expected 0 or a positive number", o->coverage_penalty);
+    if (kind && strcmp(kind, "gnmt") != 0 && strcmp(kind, "plain") != 0)
+        CPL_FAIL(err, CPL_USAGE, "length-penalty-kind is '%s', expected gnmt or plain", kind);
+    return CPL_OK;
+}
+
+static cpl_status check_rules(const cpl_generate_options *o, cpl_error *err)
+{
+    if (!(o->top_p >= 0 && o->top_p <= 1))
+        CPL_FAIL(err, CPL_USAGE, "top-p is %g, expected 0 to 1", o->top_p);
+    if (o->top_k < 0)
+        CPL_FAIL(err, CPL_USAGE, "top-k is %lld, expected at least 1, or 0 for all", (long long)o->top_k);
+    if ((o->top_k > 0 || (o->top_p > 0 && o->top_p < 1)) && o->temperature == 0)
+        CPL_FAIL(err, CPL_USAGE, "%s is given, but temperature is 0: nothing is sampled" CPL_HINT
+                 "--temperature 1 samples as the model believes", o->top_k > 0 ? "top-k" : "top-p");
+    if (o->no_repeat < 0)
+        CPL_FAIL(err, CPL_USAGE, "no-repeat is %lld tokens, expected at least 1, or 0 for off",
+                 (long long)o->no_repeat);
+    if (o->min_length < 0)
+        CPL_FAIL(err, CPL_USAGE, "min-length is %lld tokens, expected at least 0", (long long)o->min_length);
+    if (o->max_length > 0 && o->min_length > o->max_length)
+        CPL_FAIL(err, CPL_USAGE, "min-length is %lld tokens, but max-length is %lld", (long long)o->min_length,
+                 (long long)o->max_length);
+    return CPL_OK;
+}
+
 cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err)
 {
     cpl_status status = cpl_decode_check_temperature(o->temperature, err);
+    if (status == CPL_OK)
+        status = check_beam(o, err);
+    if (status == CPL_OK)
+        status = check_rules(o, err);
     if (status != CPL_OK)
         return status;
     if (o->max_length < 0)
@@ -98,7 +144,8 @@ static int64_t limit_of(const cpl_model *m, const cpl_generate_options *o, size_
     int64_t by_source = 2 * (int64_t)words + 20;
     if (o->max_length > 0)
         return o->max_length;
-    return by_source > m->file->longest_target ? by_source : m->file->longest_target;
+    by_source = by_source > m->file->longest_target ? by_source : m->file->longest_target;
+    return by_source > o->min_length ? by_source : o->min_length;
 }
 
 cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, const cpl_generate_options *o,
@@ -107,6 +154,7 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     *answers = NULL;
     CPL_TRY(reserve(m, count, err), err, "cannot answer");
     cpl_copy_clear(&m->copy);
+    cpl_status status;
     size_t at = 0;
     int64_t rows = 0;
     for (size_t i = 0; i < count; i++) {
@@ -124,10 +172,19 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     cpl_decode_batch batch = {.count = rows, .source = m->row, .copy = m->copy_row, .length = m->length,
                               .most = m->most, .number = m->number, .temperature = o->temperature, .seed = o->seed,
                               .attention = o->attention_folder != NULL};
-    if (o->temperature > 0) /* the most probable token is never changed: greedy is what the reference is */
+    status = cpl_model_rules(m, o, &batch.rules, err);
+    if (status != CPL_OK)
+        return status;
+    if (o->beam > 1) {
+        batch.beam = o->beam, batch.nbest = o->nbest;
+        batch.length_penalty = o->length_penalty, batch.coverage_penalty = o->coverage_penalty;
+        batch.plain_penalty = o->length_penalty_kind && strcmp(o->length_penalty_kind, "plain") == 0;
+    }
+    /* The most probable token is never changed: greedy without rules is what the reference is. */
+    if (o->temperature > 0 || cpl_decode_rules_any(&batch.rules))
         batch.forbidden = 1u << CPL_ID_PADDING | 1u << CPL_ID_START;
     const cpl_decoded *decoded = NULL;
-    cpl_status status = rows ? cpl_decode(m->decoder, &batch, &decoded, err) : CPL_OK;
+    status = rows ? cpl_decode(m->decoder, &batch, &decoded, err) : CPL_OK;
     for (size_t i = 0; decoded && i < count; i++)
         if (!m->answers[i].blank)
             m->answers[i].output = *decoded++;
@@ -137,10 +194,15 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
 
 void cpl_model_write(const cpl_model *m, const cpl_answer *answer, int tokens, cpl_str *out)
 {
+    cpl_model_write_output(m, answer, &answer->output, tokens, out);
+}
+
+void cpl_model_write_output(const cpl_model *m, const cpl_answer *answer, const cpl_decoded *output, int tokens,
+                            cpl_str *out)
+{
     size_t from = out->length;
     if (!answer->blank)
-        cpl_codec_decode_more(m->target, answer->output.ids, (size_t)answer->output.length, answer->words, tokens,
-                              out);
+        cpl_codec_decode_more(m->target, output->ids, (size_t)output->length, answer->words, tokens, out);
     for (size_t i = from; i < out->length; i++) /* a token may hold anything, a line holds no line feed */
         if (out->data[i] == '\n')
             out->data[i] = ' ';

@@ -184,6 +184,8 @@ static cpl_status evaluate(cpl_figures *f, cpl_model *model, const cpl_evaluate_
         status = cpl_metric_new(&f->metric, f->split, err);
     if (status == CPL_OK)
         status = cpl_rouge_new(&f->rouge, err);
+    if (status == CPL_OK && o->tokenize && (f->wanted & CPL_FIGURES_OF_ROUGE))
+        status = cpl_rouge_split(f->rouge, f->split, err);
     if (status == CPL_OK)
         status = model ? cpl_figures_of_model(f, model, o, err) : cpl_figures_of_outputs(f, o, err);
     if (status != CPL_OK)

@@ -129,7 +129,7 @@ static cpl_status reserve(cpl_program *p, const cpl_rows *rows, int64_t batch_si
 {
     cpl_batch_capacity c;
     CPL_TRY(cpl_rows_capacity(rows, batch_size, 0, &c, err), err, "cannot evaluate");
-    int s = cpl_program_symbol(p, "s"), t = cpl_program_symbol(p, "t");
+    int s = cpl_program_place(p, "s"), t = cpl_program_place(p, "t");
     cpl_binding b = {.batch = c.pairs};
     b.rows[s] = c.source_tokens, b.longest[s] = c.longest_source;
     b.rows[t] = c.target_tokens, b.longest[t] = c.longest_target;
@@ -137,13 +137,25 @@ static cpl_status reserve(cpl_program *p, const cpl_rows *rows, int64_t batch_si
     return cpl_program_reserve(p, CPL_EVALUATE, &b, err);
 }
 
-static cpl_status add_batch(cpl_figures *f, cpl_program *p, const cpl_batch *b, cpl_error *err)
+cpl_status cpl_model_feed(cpl_program *p, const cpl_batch *b, cpl_error *err)
 {
     CPL_TRY(cpl_feed_ids(p, "source", b->source, b->source_length, b->pairs, err), err, "cannot evaluate");
+    if (cpl_program_symbol(p, "t") < 0) { /* no decoder: the labels are the source */
+        CPL_TRY(cpl_feed_ids(p, "labels", b->source, b->source_length, b->pairs, err), err, "cannot evaluate");
+        return CPL_OK;
+    }
     CPL_TRY(cpl_feed_ids(p, "target_in", b->target_in, b->target_length, b->pairs, err), err, "cannot evaluate");
     CPL_TRY(cpl_feed_ids(p, "target_out", b->target_out, b->target_length, b->pairs, err), err, "cannot evaluate");
     if (b->copy)
         CPL_TRY(cpl_feed_ids(p, "copy", b->copy, b->source_length, b->pairs, err), err, "cannot evaluate");
+    return CPL_OK;
+}
+
+static cpl_status add_batch(cpl_figures *f, cpl_program *p, const cpl_batch *b, cpl_error *err)
+{
+    cpl_status status = cpl_model_feed(p, b, err);
+    if (status != CPL_OK)
+        return status;
     CPL_TRY(cpl_run(p, CPL_EVALUATE, err), err, "cannot evaluate");
     double count = cpl_scalar(p, "count");
     f->loss += cpl_scalar(p, "loss") * count;

@@ -67,6 +67,19 @@ typedef struct stream {
     int64_t outputs, cut;
 } stream;
 
+/* What an output of a beam is: its score, and what it was ranked by. */
+static cpl_json *output_json(stream *s, const cpl_answer *a, const cpl_decoded *output)
+{
+    cpl_json *o = cpl_json_object();
+    cpl_str_clear(&s->text);
+    cpl_model_write_output(s->model, a, output, s->options->tokens, &s->text);
+    cpl_json_set_bytes(o, "text", s->text.data ? s->text.data : "", s->text.length);
+    cpl_json_set_real(o, "score", output->score, 9);
+    cpl_json_set_real(o, "normalized_score", output->ranked, 9);
+    cpl_json_set_bool(o, "finished", output->finished);
+    return o;
+}
+
 /* {"text": …, "score": …, "finished": …} and what was asked for: no number is there when the model gave none, but a
  * reason. */
 static cpl_status add_json(stream *s, const cpl_answer *a, cpl_error *err)
@@ -82,11 +95,35 @@ static cpl_status add_json(stream *s, const cpl_answer *a, cpl_error *err)
         snprintf(reason, sizeof reason, "the logits of step %lld are not finite numbers", (long long)a->output.failed);
         cpl_json_set_text(o, "reason", reason);
     }
+    if (a->output.nbest && !a->output.failed)
+        cpl_json_set_real(o, "normalized_score", a->output.ranked, 9);
+    if (s->options->nbest > 0) {
+        cpl_json *list = cpl_json_array();
+        for (int64_t k = 0; k < a->output.nbest_count; k++)
+            cpl_json_add(list, output_json(s, a, &a->output.nbest[k]));
+        if (!a->output.nbest && !a->blank && !a->output.failed)
+            cpl_json_add(list, output_json(s, a, &a->output));
+        cpl_json_set(o, "nbest", list);
+    }
     if (s->options->attention_folder)
         cpl_json_set(o, "attention", cpl_attention_json(&s->view));
     cpl_status status = cpl_json_write(o, &s->line, err);
     cpl_json_free(o);
     return status;
+}
+
+/* "index ||| text ||| score", as Moses and Marian write it: a line's index counts from 0, the score is the one that
+ * ranked it. A blank or failed line has one such line, so that every index is there. */
+static void add_nbest(stream *s, const cpl_line *line, const cpl_answer *a)
+{
+    const cpl_decoded *outputs = a->output.nbest && a->output.nbest_count ? a->output.nbest : &a->output;
+    int64_t count = a->output.nbest_count ? a->output.nbest_count : 1;
+    for (int64_t k = 0; k < count; k++) {
+        cpl_str_printf(&s->line, "%s%lld ||| ", k ? "\n" : "", (long long)line->number - 1);
+        if (!a->output.failed)
+            cpl_model_write_output(s->model, a, &outputs[k], s->options->tokens, &s->line);
+        cpl_str_printf(&s->line, " ||| %.6f", a->output.nbest ? outputs[k].ranked : outputs[k].score);
+    }
 }
 
 static cpl_status write_answer(stream *s, const cpl_line *line, const cpl_answer *a, cpl_error *err)
@@ -102,6 +139,8 @@ static cpl_status write_answer(stream *s, const cpl_line *line, const cpl_answer
         cpl_model_write(s->model, a, s->options->tokens, &s->text);
     if (s->options->json)
         CPL_TRY(add_json(s, a, err), err, "cannot write the output");
+    else if (s->options->nbest > 0)
+        add_nbest(s, line, a);
     else if (s->text.length)
         cpl_str_add_bytes(&s->line, s->text.data, s->text.length);
     cpl_str_add_char(&s->line, '\n');

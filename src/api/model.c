@@ -19,6 +19,9 @@ static cpl_status load(cpl_model *m, const char *path, int threads, cpl_error *e
     if (status != CPL_OK)
         return status;
     const cpl_model_file *f = m->file;
+    if (f->part)
+        CPL_FAIL(err, CPL_USAGE, "'%s' holds only '%s' of a model, and generates nothing alone" CPL_HINT
+                 "couplet train --init %s:%s begins another model with it", path, f->part, path, f->part);
     cpl_text_rules source = rules_of(&f->config->text.source), target = rules_of(&f->config->text.target);
     CPL_TRY(cpl_codec_new(&m->source, source, f->source, err), err, "cannot use '%s'", path);
     CPL_TRY(cpl_codec_new(&m->target, target, f->target, err), err, "cannot use '%s'", path);
@@ -70,6 +73,7 @@ void cpl_model_close(cpl_model *m)
     cpl_model_file_close(m->file);
     cpl_release(m->line_ids);
     cpl_release(m->ids);
+    cpl_release(m->rule_ids);
     cpl_copy_free(&m->copy);
     cpl_release(m->row);
     cpl_release(m->copy_row);

@@ -27,6 +27,8 @@ struct cpl_model {
     cpl_copy_lines copy; /* of a model that copies: the same rows, and words of all lines */
     const int32_t **row, **copy_row; /* of the lines that are not blank: [lines_capacity], as are those below */
     int64_t *length, *most, *number;
+    int32_t *rule_ids; /* of the rules: forbidden, forced, then the prefix */
+    size_t rule_ids_capacity;
     cpl_answer *answers;
     size_t lines_capacity;
 };
@@ -36,6 +38,9 @@ enum { CPL_GENERATE_BATCH = 64 };
 /* The options' ranges: CPL_USAGE naming the option and its value. */
 cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err);
 
+/* rules.c: the options' tokens as ids of the model's target vocabulary; one that it lacks is CPL_USAGE. */
+cpl_status cpl_model_rules(cpl_model *m, const cpl_generate_options *o, cpl_decode_rules *rules, cpl_error *err);
+
 /* Answers `count` lines at once. *answers: one for each line, valid until the next call, or NULL. Logits that are not
  * numbers are CPL_FAILED with *answers set; such a line's answer has output.failed. */
 cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, const cpl_generate_options *o,
@@ -43,5 +48,15 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
 
 /* Appends the answer as text, or as tokens: always one line. */
 void cpl_model_write(const cpl_model *m, const cpl_answer *answer, int tokens, cpl_str *out);
+/* The same of one of its outputs. */
+void cpl_model_write_output(const cpl_model *m, const cpl_answer *answer, const cpl_decoded *output, int tokens,
+                            cpl_str *out);
+
+/* figures.c: feeds a loss or score graph with a batch of pairs. */
+cpl_status cpl_model_feed(cpl_program *p, const cpl_batch *b, cpl_error *err);
+
+/* extract.c: the model file that a path names, which may be the folder of a run. The caller frees it; NULL without
+ * memory. */
+char *cpl_model_path(const char *path);
 
 #endif

@@ -47,18 +47,21 @@ static void add_layers(cpl_str *to, const cpl_parameters *p)
     for (size_t i = 0; i < count;) {
         const char *path = cpl_parameters_at(p, i)->path;
         int n = layer_length(path);
-        int64_t elements = 0;
+        int64_t elements = 0, trained = 0;
         size_t end = i;
         for (; end < count; end++) {
             const cpl_parameter_info *info = cpl_parameters_at(p, end);
             if (layer_length(info->path) != n || strncmp(info->path, path, (size_t)n) != 0)
                 break;
             elements += info->elements;
+            trained += info->trainable ? info->elements : 0;
         }
-        cpl_str_printf(to, "%-*.*s  %12" PRId64 "  ", width, n, path, elements);
+        cpl_str_printf(to, "%-*.*s  %12" PRId64 "  %s", width, n, path, elements, trained == 0 ? "frozen: " : "");
         for (size_t k = i; k < end; k++) {
             cpl_str_add(to, k > i ? " " : "");
             add_shape(to, cpl_parameters_at(p, k));
+            if (trained > 0 && !cpl_parameters_at(p, k)->trainable)
+                cpl_str_add(to, " frozen");
         }
         cpl_str_add(to, "\n");
         i = end;
@@ -79,14 +82,24 @@ static void add_memory(cpl_str *to, const cpl_memory_figures *m)
     cpl_str_add(to, "\nparameters, gradients and optimizer do not depend on the batch size\n");
 }
 
-/* One mode's pieces: "16 of 64 pairs", the most that are run at once. */
-static void add_pieces(cpl_str *to, const char *name, int64_t piece, int64_t whole)
+/* "micro-batch 12 of 32, recomputation cheap (9 calls run again, 3.1 MiB saved), loss block 96 of 384 rows: …" */
+static void add_means(cpl_str *to, const cpl_memory_figures *m)
 {
-    if (piece < whole)
-        cpl_str_printf(to, "%s: %" PRId64 " of %" PRId64 " pairs, more of them where they are short\n", name, piece,
-                       whole);
-    else
-        cpl_str_printf(to, "%s: %" PRId64 " pairs, the whole batch\n", name, whole);
+    cpl_str_printf(to, "micro-batch %" PRId64 " of %" PRId64 ", recomputation %s", m->micro_batch, m->batch,
+                   cpl_recompute_name(m->recompute));
+    if (m->recompute != CPL_RECOMPUTE_NONE) {
+        cpl_str_printf(to, " (%d calls run again, ", m->recomputed);
+        add_bytes(to, m->recompute_saved);
+        cpl_str_add(to, " saved)");
+    }
+    if (m->loss_block < m->whole_loss_block)
+        cpl_str_printf(to, ", loss block %" PRId64 " of %" PRId64 " rows", m->loss_block, m->whole_loss_block);
+    cpl_str_add(to, m->micro_batch < m->batch ? ": more pairs where they are short\n"
+                    : m->budget > 0 ? ": the whole batch fits\n" : ": the whole batch\n");
+    if (m->valid_batch > 0)
+        cpl_str_printf(to, "validation micro-batch %" PRId64 " of %" PRId64 "%s\n", m->valid_micro_batch,
+                       m->valid_batch,
+                       m->valid_micro_batch < m->valid_batch ? ": more pairs where they are short" : "");
 }
 
 /* What a budget leads to, and what the loss saves by working in blocks (case B02). */
@@ -99,10 +112,7 @@ static void add_budget(cpl_str *to, const cpl_memory_figures *m)
         add_bytes(to, m->whole_peak);
         cpl_str_add(to, "\n");
     }
-    add_pieces(to, "micro-batch", m->micro_batch, m->batch);
-    if (m->valid_batch > 0)
-        add_pieces(to, "validation micro-batch", m->valid_micro_batch, m->valid_batch);
-    cpl_str_add(to, "recomputation: none\n");
+    add_means(to, m);
     cpl_str_printf(to, "whole logits would need %" PRIu64 " bytes [t=%" PRId64 " batch=%" PRId64 " vocab=%" PRId64 "]",
                    m->whole_logits, m->longest_target, m->batch, m->vocabulary);
     if (m->budget > 0 && m->whole_logits > m->budget)
@@ -121,7 +131,9 @@ static void write_text(const cpl_run_data *r, cpl_str *to)
     add_layers(to, cpl_trainer_program(t)->engine->parameters);
     cpl_str_printf(to, "trainable parameters: %" PRId64 "\n", cpl_trainer_trainable(t));
     cpl_str_printf(to, "steps in an epoch: %" PRId64 "\n", cpl_trainer_steps_in_epoch(t));
-    cpl_str_printf(to, "floating-point operations of an average step: %.3g\n\n", cpl_trainer_flops(t));
+    cpl_str_printf(to, "floating-point operations of an average step: %.3g\n", cpl_trainer_flops(t));
+    cpl_str_printf(to, "precision: %s, kernels %s\n\n", cpl_trainer_precision(t),
+                   cpl_trainer_program(t)->engine->kernels->name);
     add_memory(to, cpl_trainer_memory(t));
     add_budget(to, cpl_trainer_memory(t));
 }
@@ -139,8 +151,13 @@ static cpl_status write_json(const cpl_run_data *r, cpl_str *to, cpl_error *err)
     for (int i = 0; i < m->count; i++)
         cpl_json_set_int(parts, m->part[i].name, (int64_t)m->part[i].bytes);
     cpl_json_set(root, "parts", parts);
+    cpl_json_set_text(root, "precision", cpl_trainer_precision(t));
+    cpl_json_set_text(root, "kernels", cpl_trainer_program(t)->engine->kernels->name);
     cpl_json_set_int(root, "micro_batch", m->micro_batch);
-    cpl_json_set_text(root, "recompute", "none");
+    cpl_json_set_text(root, "recompute", cpl_recompute_name(m->recompute));
+    cpl_json_set_int(root, "recomputed_calls", m->recomputed);
+    cpl_json_set_int(root, "recompute_saved_bytes", (int64_t)m->recompute_saved);
+    cpl_json_set_int(root, "loss_block_rows", m->loss_block);
     if (m->valid_batch > 0)
         cpl_json_set_int(root, "validation_micro_batch", m->valid_micro_batch);
     if (m->budget > 0)

@@ -14,6 +14,9 @@ typedef struct cpl_run_data {
     void *user;
     char **warnings;
     size_t warning_count, warning_capacity;
+    cpl_model_file **init;   /* of training.init, until the weights are loaded and the run is over */
+    size_t init_count;
+    const cpl_vocabulary *source, *target; /* theirs; NULL: built from the data */
     uint64_t bytes_before, peak_before;
     uint64_t mapped_bytes; /* of a checkpoint that is open: see cpl_trainer_options */
 } cpl_run_data;
@@ -22,6 +25,9 @@ typedef struct cpl_run_data {
 cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *options, cpl_error *err);
 /* Reads the data and makes the trainer. */
 cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err);
+/* init.c: before the data are read; after the trainer was made. */
+cpl_status cpl_run_data_open_init(cpl_run_data *r, cpl_error *err);
+cpl_status cpl_run_data_load_init(cpl_run_data *r, cpl_error *err);
 void cpl_run_data_free(cpl_run_data *r);
 
 #endif

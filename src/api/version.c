@@ -32,6 +32,11 @@ static const struct {
 #else
     {"zlib", ".gz files", 0},
 #endif
+#ifdef CPL_HAVE_HDF5
+    {"hdf5", "weights from and to Keras", 1},
+#else
+    {"hdf5", "weights from and to Keras", 0},
+#endif
 };
 
 char *cpl_version_text(void)

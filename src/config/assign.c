@@ -137,13 +137,34 @@ static cpl_status follow_type(cpl_config *c, cpl_error *err)
     return CPL_OK;
 }
 
+/* An autoencoder has one set of text rules: what nobody set of the target's is the source's. */
+static void follow_source(cpl_config *c)
+{
+    char from[CPL_CONFIG_KEY_SIZE], to[CPL_CONFIG_KEY_SIZE];
+    for (int key = 0; c->model.type == CPL_MODEL_AUTOENCODER && key < CPL_CONFIG_KEYS; key++) {
+        cpl_config_key(key, from);
+        if (strncmp(from, "text.source.", 12) != 0)
+            continue;
+        snprintf(to, sizeof to, "text.target.%s", from + 12);
+        int target = cpl_config_find(to);
+        int wide = cpl_option_at(key, NULL)->kind == CPL_OPTION_INTEGER;
+        if (target < 0 || c->origin[target] != 0)
+            continue;
+        const cpl_option_group *group;
+        const cpl_option *o = cpl_option_at(target, &group);
+        memcpy((char *)c + group->offset + o->offset, cpl_option_value(c, key), wide ? sizeof(int64_t) : sizeof(int));
+    }
+}
+
 static cpl_status assign_key(cpl_config *c, int key, const cpl_value *v, const char *file, cpl_error *err)
 {
     cpl_status status = cpl_option_parse(c, key, v, err);
     if (status != CPL_OK)
         return at_line(status, file, v->line, err);
     c->origin[key] = v->line > 0 ? v->line : -1;
-    return key == cpl_config_find("model.type") ? follow_type(c, err) : CPL_OK;
+    status = key == cpl_config_find("model.type") ? follow_type(c, err) : CPL_OK;
+    follow_source(c);
+    return status;
 }
 
 /* `early_stopping` is both a key (true or false) and a group: a group turns it on. */

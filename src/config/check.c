@@ -103,7 +103,9 @@ static cpl_status check_data(const cpl_config *c, int for_training, cpl_error *e
 
 cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *err)
 {
-    cpl_status status = cpl_config_check_model(c, err);
+    cpl_status status = cpl_config_check_autoencoder(c, err);
+    if (status == CPL_OK)
+        status = cpl_config_check_model(c, err);
     if (status == CPL_OK)
         status = check_side(c, &c->text.source, "source", err);
     if (status == CPL_OK)

@@ -36,6 +36,7 @@ typedef enum cpl_choice_too_long { CPL_CHOICES_TOO_LONG(CPL_CHOICE_ENUM) } cpl_c
 typedef enum cpl_choice_optimizer { CPL_CHOICES_OPTIMIZER(CPL_CHOICE_ENUM) } cpl_choice_optimizer;
 typedef enum cpl_choice_schedule { CPL_CHOICES_SCHEDULE(CPL_CHOICE_ENUM) } cpl_choice_schedule;
 typedef enum cpl_choice_monitor { CPL_CHOICES_MONITOR(CPL_CHOICE_ENUM) } cpl_choice_monitor;
+typedef enum cpl_choice_precision { CPL_CHOICES_PRECISION(CPL_CHOICE_ENUM) } cpl_choice_precision;
 typedef enum cpl_choice_mode { CPL_CHOICES_MODE(CPL_CHOICE_ENUM) } cpl_choice_mode;
 
 /* ---- values ---- */
@@ -55,6 +56,21 @@ typedef struct cpl_config_files {
     double share;
 } cpl_config_files;
 
+/* Paths or patterns of parts of a model: "encoder", "*.embedding". */
+typedef struct cpl_config_paths {
+    const char **items;
+    size_t count;
+} cpl_config_paths;
+
+/* Parts of other models to begin with; part NULL: a whole model (then it is the only one). Paths as those of data. */
+typedef struct cpl_config_part {
+    const char *part, *written, *path;
+} cpl_config_part;
+typedef struct cpl_config_parts {
+    cpl_config_part *items;
+    size_t count;
+} cpl_config_parts;
+
 /* Exactly one is not 0. */
 typedef struct cpl_config_period {
     double seconds;
@@ -70,6 +86,8 @@ typedef struct cpl_config_period {
 #define CPL_CONFIG_TYPE_size int64_t /* bytes */
 #define CPL_CONFIG_TYPE_files cpl_config_files
 #define CPL_CONFIG_TYPE_valid cpl_config_files
+#define CPL_CONFIG_TYPE_paths cpl_config_paths
+#define CPL_CONFIG_TYPE_parts cpl_config_parts
 #define CPL_CONFIG_FIELD(type, name, ...) CPL_CONFIG_TYPE_##type name;
 #define CPL_CONFIG_FIELDS(list) CPL_OPTIONS_##list(CPL_CONFIG_FIELD, CPL_CONFIG_FIELD)
 
@@ -85,7 +103,8 @@ typedef struct cpl_config_model {
 /* tokens and standardize hold the values of cpl_tokens and cpl_standardize (text/text.h), as plain ints. */
 typedef struct cpl_config_side { CPL_CONFIG_FIELDS(SOURCE) } cpl_config_side;
 typedef struct cpl_config_text { cpl_config_side source, target; } cpl_config_text;
-typedef struct cpl_config_data { CPL_CONFIG_FIELDS(DATA) } cpl_config_data;
+typedef struct cpl_config_noise { CPL_CONFIG_FIELDS(NOISE) } cpl_config_noise;
+typedef struct cpl_config_data { CPL_CONFIG_FIELDS(DATA) cpl_config_noise noise; } cpl_config_data;
 typedef struct cpl_config_optimizer { CPL_CONFIG_FIELDS(OPTIMIZER) } cpl_config_optimizer;
 typedef struct cpl_config_schedule { CPL_CONFIG_FIELDS(SCHEDULE) } cpl_config_schedule;
 typedef struct cpl_config_stopping { CPL_CONFIG_FIELDS(STOPPING) } cpl_config_stopping;
@@ -127,6 +146,12 @@ void cpl_config_free(cpl_config *c); /* NULL is fine */
 cpl_status cpl_config_set(cpl_config *c, const char *key, const char *text, cpl_error *err);
 /* "training.epochs=3". */
 cpl_status cpl_config_set_pair(cpl_config *c, const char *pair, cpl_error *err);
+
+/* Adds a path to a key of paths: "training.freeze", "encoder". */
+cpl_status cpl_config_add_path(cpl_config *c, const char *key, const char *path, cpl_error *err);
+
+/* Adds to training.init; part NULL: the whole model. path as it is to be opened. */
+cpl_status cpl_config_add_part(cpl_config *c, const char *part, const char *path, cpl_error *err);
 
 /* What no single key can tell: combinations. for_training != 0 also requires data.train. Call it after the last set. */
 cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *err);

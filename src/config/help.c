@@ -17,9 +17,12 @@ static void help_key(int key, cpl_str *to)
             cpl_str_add_bytes(to, *p == '|' ? " | " : p, *p == '|' ? 3 : 1);
         cpl_str_add(to, "\n");
     }
-    const char *other = cpl_option_default(CPL_MODEL_SUMMARIZER, key);
-    if (strcmp(other, o->fallback) != 0)
-        cpl_str_printf(to, "    %-22s %-15s default of the summarizer: %s\n", "", "", other);
+    static const char *const types[] = {[CPL_MODEL_SUMMARIZER] = "summarizer", [CPL_MODEL_AUTOENCODER] = "autoencoder"};
+    for (int type = CPL_MODEL_SUMMARIZER; type <= CPL_MODEL_AUTOENCODER; type++) {
+        const char *other = cpl_option_default(type, key);
+        if (strcmp(other, o->fallback) != 0)
+            cpl_str_printf(to, "    %-22s %-15s default of the %s: %s\n", "", "", types[type], other);
+    }
 }
 
 void cpl_config_help(cpl_str *to)

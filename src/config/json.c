@@ -25,6 +25,10 @@ static void key_json(const cpl_config *c, int key, cpl_json *object)
         cpl_json_set_bool(object, o->name, *(const int *)field);
     } else if ((o->kind == CPL_OPTION_FILES || o->kind == CPL_OPTION_VALID) && files->count > 0) {
         cpl_json_set(object, o->name, cpl_files_json(files));
+    } else if (o->kind == CPL_OPTION_PARTS && cpl_parts_are_named(field)) {
+        cpl_json_set(object, o->name, cpl_parts_json(field));
+    } else if (o->kind == CPL_OPTION_PATHS) {
+        cpl_json_set(object, o->name, cpl_paths_json(field));
     } else {
         cpl_config_text_of(c, key, &text);
         if (text.length > 0)

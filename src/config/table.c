@@ -16,6 +16,8 @@
 #define KIND_size CPL_OPTION_SIZE
 #define KIND_files CPL_OPTION_FILES
 #define KIND_valid CPL_OPTION_VALID
+#define KIND_paths CPL_OPTION_PATHS
+#define KIND_parts CPL_OPTION_PARTS
 
 /* GROUP_STRUCT is defined around each table: the struct whose fields the rows are. */
 #define ROW(type, name, fallback, min, max, meta, help)                                                                \
@@ -41,6 +43,9 @@ static const cpl_option rows_TARGET[] = {CPL_OPTIONS_TARGET(ROW, ROW_RESUME)};
 #undef GROUP_STRUCT
 #define GROUP_STRUCT cpl_config_data
 static const cpl_option rows_DATA[] = {CPL_OPTIONS_DATA(ROW, ROW_RESUME)};
+#undef GROUP_STRUCT
+#define GROUP_STRUCT cpl_config_noise
+static const cpl_option rows_NOISE[] = {CPL_OPTIONS_NOISE(ROW, ROW_RESUME)};
 #undef GROUP_STRUCT
 #define GROUP_STRUCT cpl_config_training
 static const cpl_option rows_TRAINING[] = {CPL_OPTIONS_TRAINING(ROW, ROW_RESUME)};

@@ -13,7 +13,9 @@ typedef enum cpl_option_kind {
     CPL_OPTION_PERIOD,
     CPL_OPTION_SIZE,
     CPL_OPTION_FILES,
-    CPL_OPTION_VALID
+    CPL_OPTION_VALID,
+    CPL_OPTION_PATHS,
+    CPL_OPTION_PARTS
 } cpl_option_kind;
 
 /* One row of options.def. */
@@ -37,7 +39,7 @@ typedef struct cpl_option_group {
     size_t offset; /* within cpl_config */
 } cpl_option_group;
 
-enum { CPL_OPTION_GROUP_COUNT = 11 };
+enum { CPL_OPTION_GROUP_COUNT = 12 };
 
 const cpl_option_group *cpl_option_group_at(int group);
 /* The descriptor of a key and its group (may be NULL). */
@@ -49,6 +51,8 @@ const void *cpl_option_value(const cpl_config *c, int key);
 
 /* "m.yaml:7: " where the key stands in a file, otherwise nothing. Returns buffer, of CPL_ERROR_WIDTH bytes. */
 const char *cpl_option_where(const cpl_config *c, const char *key, char *buffer);
+/* check_autoencoder.c: of an autoencoder, and what no other type may have. */
+cpl_status cpl_config_check_autoencoder(const cpl_config *c, cpl_error *err);
 /* check_model.c: which parts of a model fit together. */
 cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err);
 

@@ -41,4 +41,18 @@ int cpl_real_digits(double value);
 void cpl_files_text(const cpl_config_files *files, cpl_str *to);
 cpl_json *cpl_files_json(const cpl_config_files *files);
 
+
+/* paths.c: the value of training.freeze: a path, or a list of them. */
+cpl_status cpl_paths_parse(cpl_config *c, const char *name, const cpl_value *v, cpl_config_paths *paths,
+                           cpl_error *err);
+void cpl_paths_text(const cpl_config_paths *paths, cpl_str *to);
+cpl_json *cpl_paths_json(const cpl_config_paths *paths);
+
+/* parts.c: the value of training.init. */
+cpl_status cpl_parts_parse(cpl_config *c, const char *name, const cpl_value *v, cpl_config_parts *parts,
+                           cpl_error *err);
+void cpl_parts_text(const cpl_config_parts *parts, cpl_str *to);
+cpl_json *cpl_parts_json(const cpl_config_parts *parts);
+int cpl_parts_are_named(const cpl_config_parts *parts); /* 0: one whole model */
+
 #endif

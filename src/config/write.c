@@ -78,5 +78,7 @@ void cpl_config_text_of(const cpl_config *c, int key, cpl_str *to)
     case CPL_OPTION_PERIOD: add_period(field, to); break;
     case CPL_OPTION_FILES:
     case CPL_OPTION_VALID: cpl_files_text(field, to); break;
+    case CPL_OPTION_PARTS: cpl_parts_text(field, to); break;
+    case CPL_OPTION_PATHS: cpl_paths_text(field, to); break;
     }
 }

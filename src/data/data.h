@@ -53,6 +53,7 @@ typedef struct cpl_pairs {
 
 typedef struct cpl_pairs_options {
     int swap;           /* source and target change places; "source" then means the second column everywhere */
+    int mirror;         /* 1: one column is enough, and is both sides; of two, the source's counts (autoencoder) */
     int keep_empty;     /* 1: lines with an empty side stay pairs (a score for every line), blank ones too */
     const cpl_log *log; /* of warnings; NULL: silent */
 } cpl_pairs_options;
@@ -187,6 +188,13 @@ cpl_status cpl_copy_add(cpl_copy_lines *c, const cpl_vocabulary *target, const c
                         cpl_error *err);
 void cpl_copy_clear(cpl_copy_lines *c); /* keeps the memory of the ids */
 void cpl_copy_free(cpl_copy_lines *c);
+
+/* ---- noise.c ---- */
+
+/* Writes a source row with noise into `to`, which has room for length ids, and returns how many they are. A pure
+ * function of seed, pass and pair; START and END stay. */
+int64_t cpl_noise_row(const cpl_config_noise *n, uint64_t seed, int64_t pass, int64_t pair, const int32_t *row,
+                      int64_t length, int32_t *to);
 
 /* ---- report.c ---- */
 

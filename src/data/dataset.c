@@ -29,7 +29,8 @@ static cpl_status check_deleted(const cpl_maker *m, cpl_error *err)
 static cpl_status read_pairs(cpl_maker *m, const cpl_config_files *files, cpl_pairs **pairs, cpl_row_list *list,
                              cpl_error *err)
 {
-    cpl_pairs_options o = {.swap = m->options->config->data.swap, .log = m->options->log};
+    cpl_pairs_options o = {.swap = m->options->config->data.swap,
+                           .mirror = m->options->config->model.type == CPL_MODEL_AUTOENCODER, .log = m->options->log};
     cpl_status status = cpl_pairs_read(pairs, files, &o, err);
     if (status != CPL_OK)
         return status;

@@ -81,6 +81,7 @@ static cpl_status keep(reader *r, cpl_slice first, cpl_slice second, int blank, 
 {
     cpl_pairs *p = r->pairs;
     cpl_slice source = r->options->swap ? second : first, target = r->options->swap ? first : second;
+    target = r->options->mirror ? source : target;
     int no_source = cpl_scan_blank(source.text, source.length), no_target = cpl_scan_blank(target.text, target.length);
     p->counts.lines++;
     if (blank)
@@ -142,6 +143,11 @@ static cpl_status read_columns(reader *r, const cpl_config_source *from, cpl_err
         unmark(r, line, &length);
         size_t fields = count_fields(line, length);
         int blank = fields == 1 && cpl_scan_blank(line, length);
+        if (fields == 1 && r->options->mirror) {
+            cpl_slice only = {line, length};
+            status = keep(r, only, only, blank, err);
+            continue;
+        }
         if (fields != FIELDS && !blank) {
             add_misfit(&wrong, r->line, fields);
             continue;

@@ -37,8 +37,7 @@ static int keep_row(cpl_attention_row *row, const float *weights, int64_t heads,
     return 0;
 }
 
-cpl_status cpl_attention_keep(cpl_attention_record *a, cpl_program *program, int64_t step, const int64_t *alive,
-                              const int64_t *length, cpl_error *err)
+cpl_status cpl_attention_read(cpl_attention_record *a, cpl_program *program, cpl_attention_shape *of, cpl_error *err)
 {
     int64_t shape[6];
     int rank;
@@ -49,14 +48,24 @@ cpl_status cpl_attention_keep(cpl_attention_record *a, cpl_program *program, int
     if (rank != 3 && rank != 4)
         CPL_FAIL(err, CPL_FAILED, "the attention weights have %d dimensions, expected [batch t s] or [heads batch t s]",
                  rank);
-    const int64_t *of = shape + rank - 3; /* batch, t, s */
-    int64_t heads = rank == 4 ? shape[0] : 1, width = of[1] * of[2], apart = of[0] * width;
-    size_t n = (size_t)(heads * apart);
+    const int64_t *last = shape + rank - 3; /* batch, t, s */
+    *of = (cpl_attention_shape){.heads = rank == 4 ? shape[0] : 1, .batch = last[0], .width = last[1] * last[2]};
+    size_t n = (size_t)(of->heads * of->batch * of->width);
     if (cpl_grow(&a->step, &a->step_capacity, n, sizeof *a->step))
         CPL_FAIL(err, CPL_FAILED, "out of memory for %zu attention weights", n);
     CPL_TRY(cpl_read(program, "weights", a->step, n, shape, &rank, err), err, "cannot read the attention");
-    for (int64_t i = 0; i < of[0]; i++)
-        if (alive[i] && keep_row(&a->rows[i], a->step + i * width, heads, apart, step, length[i]))
+    return CPL_OK;
+}
+
+cpl_status cpl_attention_keep(cpl_attention_record *a, cpl_program *program, int64_t step, const int64_t *alive,
+                              const int64_t *length, cpl_error *err)
+{
+    cpl_attention_shape of;
+    cpl_status status = cpl_attention_read(a, program, &of, err);
+    if (status != CPL_OK)
+        return status;
+    for (int64_t i = 0; i < of.batch; i++)
+        if (alive[i] && keep_row(&a->rows[i], a->step + i * of.width, of.heads, of.batch * of.width, step, length[i]))
             CPL_FAIL(err, CPL_FAILED, "out of memory for the attention of %lld tokens", (long long)step + 1);
     return CPL_OK;
 }

@@ -18,6 +18,13 @@ typedef struct cpl_attention_record {
     size_t count, capacity;
 } cpl_attention_record;
 
+/* Of what `step` holds: width elements for each row of the batch and head. */
+typedef struct cpl_attention_shape {
+    int64_t heads, batch, width;
+} cpl_attention_shape;
+
+/* Reads what the step program's last run looked at into `step`. A model without attention is CPL_USAGE. */
+cpl_status cpl_attention_read(cpl_attention_record *a, cpl_program *program, cpl_attention_shape *of, cpl_error *err);
 /* Room for a batch of `count` rows. */
 cpl_status cpl_attention_begin(cpl_attention_record *a, int64_t count, cpl_error *err);
 /* Keeps what the step program's last run looked at. step: from 0; alive: which rows that run had; length: of the

@@ -13,6 +13,7 @@
 #define CPL_DECODE_DECODE_H
 
 #include <stdint.h>
+#include "decode/rules.h"
 #include "graph/program.h"
 #include "model/model.h"
 
@@ -36,6 +37,13 @@ typedef struct cpl_decode_batch {
                                    * that learned little may choose padding or START, which text does not show */
     uint64_t seed;                /* a draw is a pure function of (seed, number, step) */
     int attention;                /* 1: keeps the attention weights; a model without any is CPL_USAGE */
+    cpl_decode_rules rules;
+    int64_t beam;                 /* 0: one path, token by token; else beam search over so many at a time, at
+                                   * temperature 0: never chooses padding, START or what has no probability */
+    int64_t nbest;                /* beam search: how many outputs of a row are wanted; 0: 1 */
+    double length_penalty;        /* beam search: outputs are ranked by score / penalty of their length (ranking.c) */
+    int plain_penalty;            /* 1: the penalty is length^A; 0: ((5 + length) / 6)^A */
+    double coverage_penalty;      /* beam search: weight of the source words that were looked at too little */
 } cpl_decode_batch;
 
 typedef struct cpl_decoded {
@@ -49,6 +57,9 @@ typedef struct cpl_decoded {
     const float *attention; /* [length + finished, source_length]: where each id, and END, looked, the mean over the
                              * heads; NULL unless it was asked for. Valid until the decoder's next call */
     int64_t source_length;  /* of the source row, START and END counted */
+    double ranked;          /* beam search: what outputs were ranked by; else the score */
+    const struct cpl_decoded *nbest; /* beam search: the best outputs in order, this one first; else NULL */
+    int64_t nbest_count;             /* at most the wanted number: fewer when there are no more */
 } cpl_decoded;
 
 /* Ends as soon as every row is done. *rows: `count` results, or NULL when nothing could be decoded. Logits that are
@@ -57,6 +68,13 @@ cpl_status cpl_decode(cpl_decoder *d, const cpl_decode_batch *batch, const cpl_d
 
 int64_t cpl_decoder_steps(const cpl_decoder *d); /* runs of the step program so far */
 int64_t cpl_decoder_plans(const cpl_decoder *d); /* memory plans made so far */
+
+/* ---- ranking.c: complete outputs against each other ---- */
+
+/* The higher, the better. length: tokens with END. covered: Σ log min(attention on a source word, 1), or 0. */
+double cpl_decode_rank(const cpl_decode_batch *b, double score, int64_t length, double covered);
+/* No output that goes on from a score can be ranked higher, when it has `most` tokens and END at most. */
+double cpl_decode_rank_bound(const cpl_decode_batch *b, double score, int64_t most);
 
 /* ---- choose.c: one token ---- */
 

@@ -145,6 +145,8 @@ cpl_node *cpl_apply(cpl_graph *g, const char *name, const void *attributes, cpl_
     cpl_bindings b;
     cpl_shape_context c;
     context_of(&a, &c);
+    if (!cpl_nest_allows(g, a.op, a.path, c.in))
+        return &g->poison;
     if ((a.op->check && a.op->check(&c, &g->error) != CPL_OK) ||
         cpl_signature_parse(&s, a.op->signature, &g->error) != CPL_OK ||
         cpl_signature_match(a.op, &s, c.in, c.in_path, &b, &g->error) != CPL_OK) {
@@ -165,7 +167,7 @@ cpl_node *cpl_apply(cpl_graph *g, const char *name, const void *attributes, cpl_
 void cpl_call_sizes(const cpl_graph *g, const cpl_call *c, const cpl_binding *b, int threads, cpl_size_context *s)
 {
     memset(s, 0, sizeof *s);
-    s->binding = b, s->attributes = c->attributes, s->threads = threads;
+    s->binding = b, s->attributes = c->attributes, s->threads = threads, s->block_rows = g->block_rows;
     s->backward = c->backward, s->differentiated = c->differentiated || c->backward;
     for (int i = 0; i < c->inputs; i++)
         s->in[i] = c->in[i] >= 0 ? &g->values[c->in[i]].type : NULL;

@@ -39,6 +39,17 @@ typedef struct cpl_previous_attributes {
     int32_t zero;
 } cpl_previous_attributes;
 
+/* nest, nest_previous, nest_last: the symbols of the nest; the loop whose state is carried (nest_previous), and
+ * whether x is over the outer time (nest). */
+typedef struct cpl_nest_attributes {
+    int32_t symbol;
+    int32_t outer;
+    int32_t inner;
+    int32_t loop;
+    int32_t over_outer;
+    int32_t zero;
+} cpl_nest_attributes;
+
 /* attention: heads divides the width of q, k, v; scale multiplies q·k; causal 1: step i of q sees keys 0 … i only. */
 typedef struct cpl_attention_attributes {
     int32_t heads;

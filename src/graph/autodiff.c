@@ -171,8 +171,17 @@ static void pass_on(differentiation *d, const cpl_call *c, int dout, uint32_t in
             contribute(d, c->in[k], dout);
 }
 
+/* Of ready gradients those that nobody needs are not computed. */
+static void drop_unneeded(const differentiation *d, cpl_call *c)
+{
+    for (int k = c->visible; k < c->outputs && (c->op->flags & CPL_OP_READY); k++)
+        if (c->in[k - c->visible] < 0 || !d->needs[c->in[k - c->visible]])
+            c->out[k] = NONE;
+}
+
 static void differentiate_call(differentiation *d, size_t index)
 {
+    drop_unneeded(d, &d->g->calls[index]);
     cpl_call forward = d->g->calls[index];
     int dout[CPL_MAX_OUTPUTS];
     if (take_ready(d, &d->g->calls[index]))
@@ -205,10 +214,14 @@ static int has_gradient(const differentiation *d, const cpl_call *c)
  *
  * The backward run of a loop goes from its last step to its first. Inside stand only the gradients that travel from
  * step to step: those of values made inside. What is wanted for values from outside (parameters, the memory of an
- * attention) is left until after the loop and done for all steps together: packed rows make it one call. */
+ * attention) is left until after the loop and done for all steps together: packed rows make it one call. A loop in the
+ * steps of another has its backward run in the steps of that one's; what it leaves is done after it in the same step
+ * for values of the step, and after both for the rest. */
 
 typedef struct loop_work {
     size_t first, last;             /* forward calls of the loop */
+    int loop;                       /* 1 + its number */
+    const struct loop_work *outer;  /* the loop in whose steps it runs; NULL: none */
     int (*dout)[CPL_MAX_OUTPUTS];   /* by call: what arrived at its outputs */
     uint32_t *later;                /* by call: inputs whose gradients are left until after the loop */
     int *handed;                    /* by call, of carriers: the value that hands dy to the step before */
@@ -225,7 +238,7 @@ static void expect_from_next_step(differentiation *d, loop_work *w, size_t i)
 {
     const cpl_call *c = &d->g->calls[i];
     int y = c->in[0];
-    if (!(c->op->flags & CPL_OP_CARRY) || y < 0 || !d->needs[y])
+    if (c->loop != w->loop || !(c->op->flags & CPL_OP_CARRY) || y < 0 || !d->needs[y])
         return;
     int v = gradient_value(d->g, y);
     w->handed[i - w->first] = v;
@@ -275,48 +288,93 @@ static void differentiate_step(differentiation *d, loop_work *w, size_t i)
         backward_call(d, i, dout, now);
 }
 
+/* What a first state is owed is what its carrier's backward call gives; due at once where it belongs to a step of the
+ * loop around, else after both loops. */
+static void after_carrier(differentiation *d, const loop_work *w, size_t i)
+{
+    const cpl_call forward = d->g->calls[i];
+    int first = forward.in[1], own = forward.loop == w->loop;
+    int here = own ? !w->outer || (first >= 0 && made_inside(d, w->outer, first))
+                   : first >= 0 && !made_inside(d, w, first);
+    for (size_t k = w->last + 1; here && k < d->g->call_count; k++) {
+        const cpl_call *c = &d->g->calls[k];
+        if (c->backward && c->uid == forward.uid && c->din[1] >= 0)
+            contribute(d, first, c->din[1]);
+    }
+}
+
+/* The inputs that were left, now; in a nest those alone that belong to the outer loop's step. */
 static void after_loop(differentiation *d, const loop_work *w, size_t i)
 {
     cpl_call forward = d->g->calls[i];
-    uint32_t later = w->later[i - w->first];
-    if (forward.op->flags & CPL_OP_CARRY) { /* dh0, if any, is what its backward call gives */
-        for (size_t k = w->last + 1; k < d->g->call_count; k++) {
-            const cpl_call *c = &d->g->calls[k];
-            if (c->backward && c->uid == forward.uid && c->din[1] >= 0)
-                contribute(d, forward.in[1], c->din[1]);
-        }
+    uint32_t later = w->later[i - w->first], now = later;
+    if (forward.op->flags & CPL_OP_CARRY) {
+        after_carrier(d, w, i);
         return;
     }
-    if (!later)
+    for (int k = 0; w->outer && k < forward.inputs; k++)
+        if ((later >> k & 1) && !made_inside(d, w->outer, forward.in[k]))
+            now &= ~(1u << k);
+    if (w->outer) {
+        w->outer->later[i - w->outer->first] = later & ~now;
+        memcpy(w->outer->dout[i - w->outer->first], w->dout[i - w->first], sizeof *w->dout);
+    }
+    if (!now)
         return;
     if (forward.op->flags & CPL_OP_PASS)
-        pass_on(d, &forward, w->dout[i - w->first][0], later);
+        pass_on(d, &forward, w->dout[i - w->first][0], now);
     else
-        backward_call(d, i, w->dout[i - w->first], later);
+        backward_call(d, i, w->dout[i - w->first], now);
 }
 
-static void differentiate_loop(differentiation *d, size_t first, size_t last)
+static void differentiate_loop(differentiation *d, size_t first, size_t last, const loop_work *outer);
+
+/* The calls of the loop's step, from the last: those of a loop in it as one. */
+static void differentiate_steps(differentiation *d, loop_work *w)
 {
-    size_t n = last - first + 1;
+    for (size_t i = w->last + 1; !cpl_graph_failed(d->g) && i-- > w->first;) {
+        size_t last = i;
+        if (d->g->calls[i].loop == w->loop) {
+            differentiate_step(d, w, i);
+            continue;
+        }
+        while (i > w->first && d->g->calls[i - 1].loop == d->g->calls[last].loop)
+            i--;
+        differentiate_loop(d, i, last, w);
+    }
+}
+
+static int work_memory(differentiation *d, loop_work *w)
+{
+    size_t n = w->last - w->first + 1;
+    w->dout = cpl_alloc(n, sizeof *w->dout);
+    w->later = cpl_alloc(n, sizeof *w->later);
+    w->handed = cpl_alloc(n, sizeof *w->handed);
+    if (!w->dout || !w->later || !w->handed)
+        cpl_error_set(&d->g->error, CPL_FAILED, "out of memory while differentiating");
+    for (size_t i = 0; w->handed && i < n; i++)
+        w->handed[i] = NONE;
+    return cpl_graph_failed(d->g);
+}
+
+static void differentiate_loop(differentiation *d, size_t first, size_t last, const loop_work *outer)
+{
     int wanted = 0;
     for (size_t i = first; i <= last; i++)
         wanted |= has_gradient(d, &d->g->calls[i]);
     if (!wanted)
         return;
-    loop_work w = {.first = first, .last = last, .dout = cpl_alloc(n, sizeof *w.dout),
-                   .later = cpl_alloc(n, sizeof *w.later), .handed = cpl_alloc(n, sizeof *w.handed)};
-    if (!w.dout || !w.later || !w.handed)
-        cpl_error_set(&d->g->error, CPL_FAILED, "out of memory while differentiating");
-    for (size_t i = 0; w.handed && i < n; i++)
-        w.handed[i] = NONE;
-    d->loop = d->g->calls[first].loop;
-    for (size_t i = first; !cpl_graph_failed(d->g) && i <= last; i++)
-        expect_from_next_step(d, &w, i);
-    for (size_t i = last + 1; !cpl_graph_failed(d->g) && i-- > first;)
-        differentiate_step(d, &w, i);
-    d->loop = 0;
-    for (size_t i = last + 1; !cpl_graph_failed(d->g) && i-- > first;)
-        after_loop(d, &w, i);
+    loop_work w = {.first = first, .last = last, .outer = outer};
+    w.loop = outer ? d->g->calls[first].loop : cpl_graph_outermost(d->g, &d->g->calls[first]);
+    if (!work_memory(d, &w)) {
+        d->loop = w.loop;
+        for (size_t i = first; !cpl_graph_failed(d->g) && i <= last; i++)
+            expect_from_next_step(d, &w, i);
+        differentiate_steps(d, &w);
+        d->loop = outer ? outer->loop : 0;
+        for (size_t i = last + 1; !cpl_graph_failed(d->g) && i-- > first;)
+            after_loop(d, &w, i);
+    }
     cpl_release(w.dout);
     cpl_release(w.later);
     cpl_release(w.handed);
@@ -375,10 +433,11 @@ cpl_status cpl_graph_differentiate(cpl_graph *g, cpl_error *err)
     d.gradient[g->loss] = SEED;
     for (size_t i = g->call_count; i-- > 0;) {
         size_t last = i;
-        while (g->calls[i].loop && i > 0 && g->calls[i - 1].loop == g->calls[last].loop)
+        int loop = cpl_graph_outermost(g, &g->calls[last]);
+        while (loop && i > 0 && cpl_graph_outermost(g, &g->calls[i - 1]) == loop)
             i--;
-        if (g->calls[last].loop)
-            differentiate_loop(&d, i, last);
+        if (loop)
+            differentiate_loop(&d, i, last, NULL);
         else if (has_gradient(&d, &g->calls[i]))
             differentiate_call(&d, i);
     }

@@ -38,21 +38,36 @@ static int64_t round_up(int64_t x, int64_t to)
     return (x + to - 1) / to * to;
 }
 
-/* About eight tiles of a product worth dealing, the longer side cut first, never below sizes where packing and
- * dispatch would cost more than they save. */
+static int64_t clamp(int64_t x, int64_t least, int64_t most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+/* Into how many rows and columns of tiles: about eight worth dealing, the longer side first, never below sizes where
+ * packing and dispatch would cost more than they save. Each tile packs its part of a transposed operand: one of B
+ * wants many rows to use it for, one of A many columns, and there four wide tiles beat eight narrow ones. */
+static void cut(const cpl_run_context *r, const cpl_gemm *g, int64_t *down, int64_t *across)
+{
+    if (g->transpose_a) {
+        int64_t cuts = cpl_pool_threads(r->pool) > 4 ? 8 : 4;
+        *across = clamp(g->n / 512, 1, cuts);
+        *down = (cuts + *across - 1) / *across;
+    } else {
+        *down = g->m >= g->n ? clamp(g->m / (g->transpose_b ? 128 : 48), 1, 8) : 1;
+        *across = 8 / *down;
+    }
+}
+
 void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g)
 {
     tiles t = {.r = r, .g = g, .rows = g->m, .columns = g->n, .across = 1};
     if (g->m <= 0 || g->n <= 0)
         return;
     if ((double)g->m * (double)g->n * (double)g->k > 2e5) {
-        int64_t cuts = 8;
-        if (g->m >= g->n) {
-            t.rows = round_up((g->m + cuts - 1) / cuts, 48);
-            cuts = t.rows >= g->m ? 8 : 1;
-        }
-        if (g->n > g->m || cuts > 1)
-            t.columns = round_up((g->n + cuts - 1) / cuts, 64);
+        int64_t down, across;
+        cut(r, g, &down, &across);
+        t.rows = (g->m + down - 1) / down;
+        t.columns = round_up((g->n + across - 1) / across, 64);
     }
     t.across = (g->n + t.columns - 1) / t.columns;
     cpl_run_tasks(r, (g->m + t.rows - 1) / t.rows * t.across, run_tile, &t);

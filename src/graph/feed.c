@@ -136,7 +136,7 @@ cpl_status cpl_feed_mask(cpl_program *p, const char *time, const uint8_t *mask, 
 {
     cpl_program_begin(p);
     int symbol = cpl_program_symbol(p, time);
-    if (symbol < 0 || p->traced->symbols[symbol].kind != CPL_DIM_TIME)
+    if (symbol < 0 || p->traced->symbols[symbol].kind != CPL_DIM_TIME || p->traced->symbols[symbol].nested)
         CPL_FAIL(err, CPL_USAGE, "'%s' has no time '%s'", p->name, time);
     if (p->geometry[symbol].bound)
         CPL_FAIL(err, CPL_USAGE, "'%s' has the lengths of '%s' already" CPL_HINT
@@ -423,7 +423,7 @@ size_t cpl_program_input_bytes(const cpl_program *p, const cpl_binding *capacity
     for (size_t i = 0; i < g->input_count; i++)
         bytes += cpl_type_bytes(&g->values[g->inputs[i].value].type, capacity) + 64;
     for (int i = 0; i < g->symbol_count; i++)
-        if (g->symbols[i].kind == CPL_DIM_TIME)
+        if (g->symbols[i].kind == CPL_DIM_TIME && !g->symbols[i].nested)
             bytes += sizeof(int32_t) * (size_t)(3 * capacity->batch + capacity->longest[i] + 2 + capacity->rows[i]);
     return bytes;
 }
@@ -437,7 +437,7 @@ cpl_status cpl_program_reserve_inputs(cpl_program *p, const cpl_binding *capacit
         memset(p->inputs[i].buffer, 0, bytes); /* touched now, so that it cannot fail later */
     }
     for (int i = 0; i < g->symbol_count; i++)
-        if (g->symbols[i].kind == CPL_DIM_TIME)
+        if (g->symbols[i].kind == CPL_DIM_TIME && !g->symbols[i].nested)
             CPL_TRY(cpl_geometry_reserve(&p->geometry[i], capacity->batch, capacity->longest[i], capacity->rows[i],
                                          err), err, "cannot make room for '%s'", g->symbols[i].name);
     return CPL_OK;

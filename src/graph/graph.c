@@ -85,7 +85,13 @@ void cpl_graph_fail(cpl_graph *g, const char *path, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    cpl_error_set(&g->error, CPL_USAGE, "%s", text);
+    char *hint = strchr(format, '\n') ? strrchr(text, '\n') : NULL; /* the mark counts in the format alone */
+    if (hint)
+        *hint++ = '\0';
+    if (hint)
+        cpl_error_set(&g->error, CPL_USAGE, "%s" CPL_HINT "%s", text, hint);
+    else
+        cpl_error_set(&g->error, CPL_USAGE, "%s", text);
     if (path && path[0])
         cpl_error_context(&g->error, CPL_USAGE, "cannot build '%s'", path);
 }
@@ -413,6 +419,12 @@ static void add_output(cpl_graph *g, const char *name, cpl_node *x, int gradient
             cpl_graph_fail(g, name, "output '%s' is declared twice", name);
             return;
         }
+    int nested = cpl_type_nested(g, cpl_node_type(x));
+    if (nested >= 0) {
+        cpl_graph_fail(g, name, "output '%s' would have the steps of '%s', a loop in the steps of another" CPL_HINT
+                       "read what the outer loop emits", name, g->symbols[nested].name);
+        return;
+    }
     const char *kept = cpl_arena_strndup(g->arena, name, strlen(name));
     if (!kept || cpl_grow(&g->outputs, &g->output_capacity, g->output_count + 1, sizeof *g->outputs)) {
         out_of_memory(g);

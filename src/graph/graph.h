@@ -43,6 +43,7 @@ typedef struct cpl_call {
     int dout[CPL_MAX_OUTPUTS];
     int din[CPL_MAX_INPUTS]; /* backward: written, or −1 */
     int dead;
+    int again;               /* a forward call that runs a second time: recomputation */
     int merged;              /* how many equal calls it stands for besides itself */
 } cpl_call;
 
@@ -62,6 +63,8 @@ typedef struct cpl_symbol {
     const char *name;
     cpl_dim_kind kind;
     const char *from; /* the input that brought it */
+    int nested;       /* time: the steps of `inner` for each step of `outer`, "s in t" (nest.c) */
+    int outer, inner; /* symbols */
 } cpl_symbol;
 
 /* A loop over a time word. Which calls run inside is found by a pass (passes/loops.c): those on a cycle through its
@@ -69,6 +72,7 @@ typedef struct cpl_symbol {
 typedef struct cpl_loop_info {
     const char *name;
     int symbol;
+    int outer;                    /* 0: none; else 1 + the loop in each of whose steps it runs */
     uint64_t first_uid, last_uid; /* of the calls that the body made */
     int inside, outside;          /* how many of them run step by step, and once */
 } cpl_loop_info;
@@ -96,10 +100,12 @@ struct cpl_graph {
     int symbol_count;
     int loss; /* value, or −1 */
     int staged; /* 1: plans have room for each gradient of a parameter beside the call that writes it */
+    int block_rows; /* ops that work in blocks take no more rows at once; 0: their own choice */
     int seed; /* the value 1 that a backward pass starts from, or −1 */
     uint64_t next_uid;
     cpl_loop_info loops[CPL_MAX_LOOPS];
     int loop_count;
+    int tracing; /* 0; or 1 + the loop whose body is traced now */
     cpl_str warnings; /* lines for the log, one each */
     cpl_str path; /* current layer path */
     cpl_map *layers;          /* path → index of layer_records: what was made there */
@@ -146,23 +152,47 @@ void cpl_call_sizes(const cpl_graph *g, const cpl_call *c, const cpl_binding *b,
 cpl_status cpl_graph_differentiate(cpl_graph *g, cpl_error *err);
 
 /* passes/: each is one file, can be switched off, and leaves results unchanged. */
-enum { CPL_PASS_DEAD = 1, CPL_PASS_EQUAL = 2, CPL_PASS_FUSE_ACTIVATION = 4, CPL_PASS_FUSE_LOSS = 8, CPL_PASS_ALL = 15 };
+enum { CPL_PASS_DEAD = 1, CPL_PASS_EQUAL = 2, CPL_PASS_FUSE_ACTIVATION = 4, CPL_PASS_FUSE_LOSS = 8,
+       CPL_PASS_SHARE_ROWS = 16, CPL_PASS_ALL = 31 };
 void cpl_pass_dead(cpl_graph *g);
 void cpl_pass_equal(cpl_graph *g);
 void cpl_pass_fuse_activation(cpl_graph *g);
 void cpl_pass_fuse_loss(cpl_graph *g);
+void cpl_pass_share_rows(cpl_graph *g);
 /* Order, types and references are sound, or a failure that names the pass. Run after each pass. */
 cpl_status cpl_graph_verify(const cpl_graph *g, const char *after, cpl_error *err);
 cpl_status cpl_graph_optimize(cpl_graph *g, int passes, cpl_error *err);
 /* passes/loops.c: not optional. Finds what runs inside each loop and puts it together: before, inside, after. */
 cpl_status cpl_pass_loops(cpl_graph *g, cpl_error *err);
+/* passes/recompute.c: after differentiation. Drops what is kept for the backward run where it can be made again: by
+ * cheap calls (CPL_OP_CHEAP) alone, or by costly ones too. Results stay the same to the bit. `capacity` says what is
+ * large. *copies: calls that run again. */
+typedef enum cpl_recompute { CPL_RECOMPUTE_NONE, CPL_RECOMPUTE_CHEAP, CPL_RECOMPUTE_ALL, CPL_RECOMPUTES } cpl_recompute;
+cpl_status cpl_pass_recompute(cpl_graph *g, cpl_recompute level, const cpl_binding *capacity, int *copies,
+                              cpl_error *err);
 /* Puts the calls into another order (order[new place] = old place) and mends the values' producers. */
 cpl_status cpl_graph_reorder(cpl_graph *g, const size_t *order, cpl_error *err);
-/* The calls of one loop stand together: the last one of those around `at`. */
+/* The calls of one loop, and of those nested in it, stand together: the last one of those around `at`. */
 size_t cpl_graph_loop_end(const cpl_graph *g, size_t at);
+/* The same of the call's own loop alone. */
+size_t cpl_graph_nest_end(const cpl_graph *g, size_t at);
+/* 1 + the outermost loop around the call; 0: none. */
+int cpl_graph_outermost(const cpl_graph *g, const cpl_call *c);
+
+/* nest.c: a loop over `inner` in each step of one over `outer`. Its time is a symbol of its own, "s in t": the packed
+ * rows of `inner` for the sentences that have step 0 of `outer`, then for those that have step 1, … A step of either
+ * is one piece of memory. */
+int cpl_graph_nest_symbol(cpl_graph *g, int outer, int inner, const char *from); /* made when new */
+int cpl_type_nested(const cpl_graph *g, const cpl_type *type); /* its nested time symbol, or −1 */
+/* x [batch inner u] or [batch outer u] as [batch symbol u]: for each step of the other time again. */
+cpl_node *cpl_nest_input(cpl_graph *g, cpl_node *x, int symbol);
+/* May the op be applied to these inputs, if one of them has a nested time? Sticky error if not. */
+int cpl_nest_allows(cpl_graph *g, const cpl_op *op, const char *path, const cpl_type *const *in);
 
 /* stage.c: bytes of the gradients that a call writes, where they are staged; else 0. */
 size_t cpl_call_stage_bytes(const cpl_graph *g, const cpl_call *c);
+/* Gradients of parameters that the call can add to by itself: all that its op can, or none. */
+uint32_t cpl_call_adds(const cpl_graph *g, const cpl_call *c);
 
 /* How many calls read the value (outputs and the loss count one each). */
 int cpl_graph_uses(const cpl_graph *g, int value);

@@ -46,6 +46,10 @@ typedef struct cpl_run_context {
     void *workspace;               /* as many bytes as the op's `workspace` asked for, 64-byte aligned */
     int training;                  /* dropout and the like are active */
     uint64_t random_key;           /* of (seed, step, node): stable when nodes move */
+    int64_t block_rows;            /* ops that work in blocks take no more rows at once; 0: their own choice */
+    uint32_t add;                  /* outputs, of the op's `adds`, that are gradients to add to: += add_weight · d … */
+    int add_first;                 /* … or = add_weight · d, in the first part of a batch */
+    real add_weight;
     int64_t first_sentence;        /* of this run in its batch: random numbers go by the place in the batch */
     int64_t loop_step;             /* CPL_OP_CARRY in a loop: the step; backward begins with one call for the longest */
     const cpl_geometry *loop_whole;/* CPL_OP_CARRY: the geometry of the loop's time as a whole */
@@ -61,6 +65,7 @@ typedef struct cpl_size_context {
     const cpl_type *in[CPL_MAX_INPUTS]; /* NULL: left out */
     const cpl_type *out[CPL_MAX_OUTPUTS];
     const void *attributes;
+    int64_t block_rows; /* as in cpl_run_context */
     int threads;
     int backward;
     int differentiated; /* hidden outputs exist */
@@ -91,7 +96,9 @@ enum {
     CPL_OP_PASS = 1 << 5,       /* the gradient of every input is the gradient of the output itself (add) */
     CPL_OP_LOCAL = 1 << 6,      /* a row of its outputs over t needs that step of t alone: may stand in a loop over t */
     CPL_OP_CARRY = 1 << 7,      /* carries a state from step to step of a loop; sees whole tensors there (previous) */
-    CPL_OP_PASS_FIRST = 1 << 8  /* the gradient of input 0 is the gradient of the output itself (put) */
+    CPL_OP_PASS_FIRST = 1 << 8, /* the gradient of input 0 is the gradient of the output itself (put) */
+    CPL_OP_CHEAP = 1 << 9,      /* a walk over its elements: may be run again where its outputs are not kept */
+    CPL_OP_BLOCKS = 1 << 10     /* works in blocks of rows: takes block_rows at once */
 };
 
 typedef struct cpl_op {
@@ -99,8 +106,10 @@ typedef struct cpl_op {
     const char *doc;       /* one line */
     const char *signature;
     uint32_t keeps;        /* what the backward pass reads: CPL_KEEP_… (hidden outputs are always kept) */
+    uint32_t for_weights;  /* of keeps: what is read for the gradient of input 1 alone, the weights (may be frozen) */
     uint32_t (*keeps_of)(const void *attributes); /* instead of keeps, where it depends on attributes; NULL: keeps */
     uint32_t flags;
+    uint32_t adds;         /* hidden outputs (1 << index) that it can add to, as the run context says */
     size_t attributes;     /* bytes of the attribute struct, compared bytewise for equal nodes: no padding bytes */
     cpl_status (*check)(const cpl_shape_context *s, cpl_error *err); /* before the generic match; may be NULL */
     cpl_status (*shape)(cpl_shape_context *s, cpl_error *err);       /* after it; may be NULL */

@@ -13,6 +13,8 @@ struct cpl_parameters {
     cpl_parameter_info **items;
     size_t count, capacity;
     int64_t block_elements; /* with alignment gaps */
+    int64_t slot_elements;  /* of what is trainable, with gaps */
+    int64_t layout;
     real *values;
     size_t allocated;       /* items that have values */
     int64_t allocated_elements;
@@ -98,6 +100,11 @@ static cpl_parameter_info *copy_info(cpl_parameters *p, const cpl_parameter_info
     return ok ? info : NULL;
 }
 
+static int64_t aligned(int64_t elements)
+{
+    return (elements + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
+}
+
 int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_error *err)
 {
     int known = cpl_parameters_find(p, wanted->path);
@@ -123,9 +130,51 @@ int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_
     *slot = (int64_t)p->count;
     info->offset = p->block_elements;
     info->trainable = 1;
-    p->block_elements += (info->elements + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
+    info->slot = p->slot_elements;
+    p->block_elements += aligned(info->elements);
+    p->slot_elements += aligned(info->elements);
     p->items[p->count] = info;
     return (int)p->count++;
+}
+
+/* Gives what is trainable its slots. */
+static void lay_out(cpl_parameters *p)
+{
+    p->slot_elements = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        cpl_parameter_info *info = p->items[i];
+        info->slot = info->trainable ? p->slot_elements : -1;
+        p->slot_elements += info->trainable ? aligned(info->elements) : 0;
+    }
+}
+
+cpl_status cpl_parameters_set_trainable(cpl_parameters *p, const char *pattern, int trainable, cpl_error *err)
+{
+    int found = 0, changed = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        if (!cpl_path_matches(pattern, p->items[i]->path))
+            continue;
+        found = 1;
+        changed |= p->items[i]->trainable != (trainable != 0);
+        p->items[i]->trainable = trainable != 0;
+    }
+    if (!found)
+        return cpl_parameters_no_match(p, pattern, err);
+    if (changed) {
+        lay_out(p);
+        p->layout++;
+    }
+    return CPL_OK;
+}
+
+size_t cpl_parameters_gradient_bytes(const cpl_parameters *p)
+{
+    return (size_t)p->slot_elements * sizeof(real);
+}
+
+int64_t cpl_parameters_layout(const cpl_parameters *p)
+{
+    return p->layout;
 }
 
 void cpl_parameters_truncate(cpl_parameters *p, size_t count)
@@ -134,6 +183,7 @@ void cpl_parameters_truncate(cpl_parameters *p, size_t count)
         return;
     p->block_elements = p->items[count]->offset;
     p->count = count;
+    lay_out(p);
     if (p->allocated > count) {
         p->allocated = count;
         p->allocated_elements = p->block_elements;

@@ -17,11 +17,12 @@ typedef struct cpl_parameter_info {
     int64_t size[CPL_PARAMETER_RANK];
     const char *dim[CPL_PARAMETER_RANK]; /* names */
     int64_t elements;
-    int64_t offset;   /* in elements, in the value and gradient blocks (64-byte steps) */
+    int64_t offset;   /* in elements, in the block of values (64-byte steps) */
+    int64_t slot;     /* the same in blocks of gradients and of optimizer state, where what is frozen has no place */
     cpl_initializer initializer;
     const char *where; /* "file.c:12": who made it first */
     int reached;       /* a gradient reaches it (set by differentiation) */
-    int trainable;
+    int trainable;     /* 0: frozen. Set by cpl_parameters_set_trainable */
 } cpl_parameter_info;
 
 typedef struct cpl_parameters cpl_parameters;
@@ -39,6 +40,19 @@ void cpl_parameters_truncate(cpl_parameters *p, size_t count);
 
 int64_t cpl_parameters_elements(const cpl_parameters *p); /* Σ elements, without alignment gaps */
 size_t cpl_parameters_bytes(const cpl_parameters *p);     /* of one block of all of them */
+/* Blocks of gradients and of optimizer state hold what is trainable alone. Each change of that moves the slots and
+ * counts in `layout`: what was laid out before is laid out anew by who owns it. */
+size_t cpl_parameters_gradient_bytes(const cpl_parameters *p);
+int64_t cpl_parameters_layout(const cpl_parameters *p);
+
+/* Which paths a path or pattern names: the path itself, all that lies under it ("encoder"), or, with * and ?, any path
+ * or part of a path from its start to a dot ("*.embedding"). */
+int cpl_path_matches(const char *pattern, const char *path);
+/* Freezes (0) or thaws (1) what the pattern names. A pattern that names nothing is CPL_USAGE with the nearest name. */
+cpl_status cpl_parameters_set_trainable(cpl_parameters *p, const char *pattern, int trainable, cpl_error *err);
+/* The nearest name to a path that names nothing, parameter or layer, as a hint; see cpl_error. */
+cpl_status cpl_parameters_no_match(const cpl_parameters *p, const char *pattern, cpl_error *err);
+
 /* Allocates values for what is new since the last call; new ones are initialised from (seed, path). Pointers from
  * before a call that added parameters are stale. */
 cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *err);

@@ -11,7 +11,8 @@ int cpl_call_reads_input(const cpl_call *c, int i)
 {
     if (i >= c->inputs || c->in[i] < 0)
         return 0;
-    return !c->backward || (cpl_op_keeps(c->op, c->attributes) & (1u << i));
+    uint32_t unread = c->inputs > 1 && c->din[1] < 0 ? c->op->for_weights : 0;
+    return !c->backward || (cpl_op_keeps(c->op, c->attributes) & ~unread & (1u << i));
 }
 
 int cpl_call_reads_output(const cpl_call *c, int i)
@@ -133,6 +134,7 @@ cpl_status cpl_graph_optimize(cpl_graph *g, int passes, cpl_error *err)
         {CPL_PASS_DEAD, "dead", cpl_pass_dead},
         {CPL_PASS_FUSE_ACTIVATION, "fuse_activation", cpl_pass_fuse_activation},
         {CPL_PASS_FUSE_LOSS, "fuse_loss", cpl_pass_fuse_loss},
+        {CPL_PASS_SHARE_ROWS, "share_rows", cpl_pass_share_rows},
         {CPL_PASS_DEAD, "dead", cpl_pass_dead},
     };
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {

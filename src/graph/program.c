@@ -1,4 +1,4 @@
-/* program.c: compile (trace once, check, optimise, differentiate) and run. */
+/* program.c: memory plans for a compiled program, and running it. */
 #include "graph/program.h"
 
 #include <math.h>
@@ -7,188 +7,17 @@
 #include "base/hash.h"
 #include "graph/attributes.h"
 
-/* ---- compiling ---- */
-
-static cpl_status make_schedule(cpl_program *p, cpl_mode mode, int passes, cpl_error *err)
-{
-    cpl_graph *g = cpl_graph_copy(p->traced);
-    if (!g)
-        CPL_FAIL(err, CPL_FAILED, "out of memory while compiling");
-    p->schedule[mode].graph = g;
-    if (mode == CPL_TRAIN) {
-        /* Whole logits have no place in training: the loss works in blocks. Reading them is for CPL_EVALUATE. */
-        size_t kept = 0;
-        for (size_t i = 0; i < g->output_count; i++) {
-            int v = g->outputs[i].value, used_by_loss = 0;
-            for (size_t c = 0; c < g->call_count; c++)
-                used_by_loss |= strcmp(g->calls[c].op->name, "cross_entropy") == 0 && g->calls[c].in[0] == v;
-            if (!used_by_loss || g->outputs[i].gradient || !(passes & CPL_PASS_FUSE_LOSS))
-                g->outputs[kept++] = g->outputs[i];
-        }
-        g->output_count = kept;
-    }
-    CPL_TRY(cpl_graph_optimize(g, passes, err), err, "cannot compile '%s'", p->name);
-    if (mode == CPL_TRAIN) {
-        CPL_TRY(cpl_graph_differentiate(g, err), err, "cannot differentiate '%s'", p->name);
-        CPL_TRY(cpl_graph_verify(g, "differentiate", err), err, "cannot compile '%s'", p->name);
-        cpl_pass_dead(g);
-        CPL_TRY(cpl_graph_verify(g, "dead", err), err, "cannot compile '%s'", p->name);
-    } else {
-        size_t kept = 0;
-        for (size_t i = 0; i < g->output_count; i++)
-            if (!g->outputs[i].gradient)
-                g->outputs[kept++] = g->outputs[i];
-        g->output_count = kept;
-    }
-    return CPL_OK;
-}
-
-/* Case A09: one warning, by layer, for what no gradient reaches. */
-static void warn_unreached(const cpl_program *p)
-{
-    const cpl_parameters *store = p->engine->parameters;
-    cpl_str text = {0};
-    char last[200] = "";
-    int64_t elements = 0;
-    int layers = 0;
-    for (size_t i = 0; i <= cpl_parameters_count(store); i++) {
-        const cpl_parameter_info *info = i < cpl_parameters_count(store) ? cpl_parameters_at(store, i) : NULL;
-        char layer[200] = "";
-        if (info && !info->reached && info->trainable) {
-            const char *dot = strrchr(info->path, '.');
-            snprintf(layer, sizeof layer, "%.*s", (int)(dot ? dot - info->path : (long)strlen(info->path)), info->path);
-        }
-        if (strcmp(layer, last) != 0 && last[0])
-            cpl_str_printf(&text, "%s'%s' (%lld parameters)", layers++ ? ", " : "", last, (long long)elements);
-        if (strcmp(layer, last) != 0)
-            elements = 0;
-        elements += layer[0] ? info->elements : 0;
-        snprintf(last, sizeof last, "%s", layer);
-    }
-    if (layers)
-        cpl_log_warning(&p->log, "no gradient reaches %s: not on a path to the loss; %s will not change", text.data,
-                        layers == 1 ? "it" : "they");
-    cpl_str_free(&text);
-}
-
-static cpl_status trace(cpl_program *p, cpl_model_function model, const void *user, cpl_error *err)
-{
-    p->traced = cpl_graph_new(p->engine->parameters);
-    if (!p->traced)
-        CPL_FAIL(err, CPL_FAILED, "out of memory");
-    p->traces++;
-    model(p->traced, user);
-    if (cpl_graph_failed(p->traced)) {
-        if (err)
-            *err = p->traced->error;
-        return p->traced->error.status;
-    }
-    for (int i = 0; i < p->traced->symbol_count; i++)
-        p->has_borders |= p->traced->symbols[i].kind == CPL_DIM_PADDED;
-    for (size_t i = 0; i < p->traced->call_count; i++)
-        p->has_borders |= strcmp(p->traced->calls[i].op->name, "put") == 0;
-    for (char *line = p->traced->warnings.data, *end; line && (end = strchr(line, '\n')); line = end + 1)
-        cpl_log_warning(&p->log, "%.*s", (int)(end - line), line);
-    p->inputs = cpl_alloc(p->traced->input_count + 1, sizeof *p->inputs);
-    if (!p->inputs)
-        CPL_FAIL(err, CPL_FAILED, "out of memory");
-    return CPL_OK;
-}
-
-/* An input that nothing reads is a mistake: the user thinks that it matters (reference A's unpacked list). */
-static cpl_status check_inputs(const cpl_program *p, cpl_error *err)
-{
-    const cpl_graph *g = p->traced;
-    for (size_t i = 0; i < g->input_count; i++)
-        if (cpl_graph_uses(g, g->inputs[i].value) == 0)
-            CPL_FAIL(err, CPL_USAGE, "input '%s' is declared but never used", g->inputs[i].name);
-    return CPL_OK;
-}
-
-static cpl_status compile(cpl_program *p, cpl_model_function model, const void *user, const cpl_compile_options *o,
-                          cpl_error *err)
-{
-    CPL_TRY(trace(p, model, user, err), err, "cannot build '%s'", p->name);
-    CPL_TRY(check_inputs(p, err), err, "cannot build '%s'", p->name);
-    int passes = o->no_passes ? 0 : CPL_PASS_ALL;
-    cpl_status status = make_schedule(p, CPL_EVALUATE, passes, err);
-    if (status == CPL_OK && p->traced->loss >= 0 && !o->inference) {
-        status = make_schedule(p, CPL_TRAIN, passes, err);
-        if (status == CPL_OK)
-            warn_unreached(p);
-    }
-    if (status == CPL_OK)
-        cpl_program_tell_graph(p);
-    if (status == CPL_OK)
-        status = cpl_parameters_allocate(p->engine->parameters, p->engine->seed, err);
-    if (status == CPL_OK && p->schedule[CPL_TRAIN].graph) {
-        p->gradients = cpl_alloc_aligned(cpl_parameters_bytes(p->engine->parameters) + 64, 64);
-        if (!p->gradients)
-            CPL_FAIL(err, CPL_FAILED, "out of memory for the gradients");
-    }
-    return status;
-}
-
-cpl_status cpl_compile(cpl_program **program, cpl_model_function model, const void *user,
-                       const cpl_compile_options *options, cpl_error *err)
-{
-    static const cpl_compile_options defaults;
-    const cpl_compile_options *o = options ? options : &defaults;
-    cpl_program *p = cpl_alloc(1, sizeof *p);
-    if (!p)
-        CPL_FAIL(err, CPL_FAILED, "out of memory");
-    *program = NULL;
-    p->name = o->name ? o->name : "model";
-    p->ran = 1;
-    p->log = (cpl_log){.sink = (cpl_log_sink)o->message, .user = o->user};
-    cpl_status status = CPL_OK;
-    if (o->share)
-        p->engine = cpl_engine_hold(o->share->engine);
-    else
-        status = cpl_engine_new(&p->engine, o->threads, o->seed, err);
-    size_t known = status == CPL_OK ? cpl_parameters_count(p->engine->parameters) : 0;
-    if (status == CPL_OK)
-        status = compile(p, model, user, o, err);
-    if (status != CPL_OK) {
-        if (p->engine)
-            cpl_parameters_truncate(p->engine->parameters, known);
-        cpl_program_free(p);
-        return status;
-    }
-    *program = p;
-    return CPL_OK;
-}
-
-void cpl_program_free(cpl_program *p)
-{
-    if (!p)
-        return;
-    if (p->free_optimizer)
-        p->free_optimizer(p->optimizer);
-    for (int m = 0; m < CPL_MODES; m++) {
-        for (size_t i = 0; i < p->schedule[m].plan_count; i++)
-            cpl_plan_free(&p->schedule[m].plans[i]);
-        cpl_release(p->schedule[m].plans);
-        cpl_graph_free(p->schedule[m].graph);
-    }
-    for (size_t i = 0; p->traced && p->inputs && i < p->traced->input_count; i++)
-        cpl_release(p->inputs[i].buffer);
-    cpl_release(p->inputs);
-    for (int i = 0; i < CPL_MAX_SYMBOLS; i++)
-        cpl_geometry_free(&p->geometry[i]);
-    cpl_release(p->loop.length);
-    cpl_graph_free(p->traced);
-    cpl_release(p->block);
-    cpl_release(p->gradients);
-    cpl_engine_release(p->engine);
-    cpl_release(p);
-}
-
 /* ---- plans ---- */
 
-static cpl_status loop_memory(cpl_program *p, int64_t batch, cpl_error *err)
+static cpl_status loop_memory(cpl_program *p, const cpl_binding *capacity, cpl_error *err)
 {
-    if (p->traced->loop_count == 0 || (p->loop.length && batch <= p->loop.length_capacity))
+    const cpl_graph *g = p->traced;
+    int64_t batch = capacity->batch;
+    for (int i = 0; i < g->symbol_count; i++)
+        if (g->symbols[i].nested)
+            CPL_TRY(cpl_geometry_reserve(&p->loop.nest, batch, capacity->longest[g->symbols[i].inner], 0, err), err,
+                    "cannot make room for a loop in a loop");
+    if (g->loop_count == 0 || (p->loop.length && batch <= p->loop.length_capacity))
         return CPL_OK;
     int32_t *length = cpl_resize(p->loop.length, (size_t)batch + 1, sizeof *length);
     if (!length)
@@ -197,7 +26,6 @@ static cpl_status loop_memory(cpl_program *p, int64_t batch, cpl_error *err)
     p->loop.length_capacity = batch;
     return CPL_OK;
 }
-
 
 static cpl_status make_block(cpl_program *p, size_t bytes, cpl_error *err)
 {
@@ -253,6 +81,18 @@ static int is_now(const cpl_graph *g, int symbol)
     return g->symbols[symbol].kind == CPL_DIM_TIME && strcmp(g->symbols[symbol].name, "now") == 0;
 }
 
+/* A nested time has a row for each step of the inner time in each step of the outer one. */
+static void size_nests(const cpl_program *p, cpl_binding *b)
+{
+    for (int i = 0; i < p->traced->symbol_count; i++) {
+        const cpl_symbol *s = &p->traced->symbols[i];
+        if (!s->nested)
+            continue;
+        b->rows[i] = b->pairs[s->outer][s->inner];
+        b->longest[i] = b->longest[s->inner];
+    }
+}
+
 /* Products of lengths that the caller left out get a bound that always holds. */
 static cpl_binding complete(const cpl_program *p, const cpl_binding *capacity)
 {
@@ -266,6 +106,7 @@ static cpl_binding complete(const cpl_program *p, const cpl_binding *capacity)
                 int64_t one = b.rows[i] * b.longest[j], other = b.longest[i] * b.rows[j];
                 b.pairs[i][j] = one < other ? one : other;
             }
+    size_nests(p, &b);
     return b;
 }
 
@@ -273,7 +114,7 @@ cpl_status cpl_program_reserve(cpl_program *p, cpl_mode mode, const cpl_binding 
 {
     const cpl_memory_plan *plan;
     cpl_binding whole = complete(p, capacity);
-    CPL_TRY(loop_memory(p, capacity->batch, err), err, "cannot plan '%s'", p->name);
+    CPL_TRY(loop_memory(p, capacity, err), err, "cannot plan '%s'", p->name);
     return add_plan(p, mode, &whole, "capacity of the data", &plan, err);
 }
 
@@ -295,6 +136,11 @@ cpl_status cpl_program_block_bytes(const cpl_program *p, cpl_mode mode, const cp
 static size_t loop_shift(const cpl_program *p, const cpl_type *type)
 {
     int at = cpl_type_find(type, CPL_DIM_TIME);
+    const cpl_symbol *time = at < 0 ? NULL : &p->traced->symbols[type->dim[at].symbol];
+    if (time && time->nested && time->outer == p->loop.symbol) {
+        int inside = p->loop.nest_active && p->loop.nest_symbol == type->dim[at].symbol;
+        return (size_t)((p->loop.pairs[time->inner] + (inside ? p->loop.nest_row : 0)) * cpl_type_width(type));
+    }
     if (at < 0 || type->dim[at].symbol != p->loop.symbol)
         return 0;
     if (cpl_type_times(type) == 1)
@@ -321,7 +167,7 @@ static void set_tensor(const cpl_program *p, const cpl_graph *g, const cpl_memor
     else if (v->storage == CPL_STORE_PARAMETER)
         t->data = cpl_parameters_value(p->engine->parameters, (size_t)v->parameter);
     else if (v->storage == CPL_STORE_GRADIENT)
-        t->data = p->gradients + cpl_parameters_at(p->engine->parameters, (size_t)v->parameter)->offset;
+        t->data = p->gradients + cpl_parameters_at(p->engine->parameters, (size_t)v->parameter)->slot;
     else
         t->data = (real *)(void *)(p->block + plan->offset[value]);
     t->data = (real *)(void *)((char *)t->data + shift);
@@ -346,6 +192,7 @@ void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_p
         set_tensor(p, g, plan, k < c->outputs ? c->out[k] : -1, present, &r->out[k]);
         set_tensor(p, g, plan, c->backward ? c->dout[k] : -1, 1, &r->dout[k]);
     }
+    r->add = p->part.active ? cpl_call_adds(g, c) : 0;
     if (p->part.active && stage_bytes > 0)
         cpl_program_stage(p, g, c, stage);
     (c->backward ? c->op->backward : c->op->forward)(r);
@@ -356,15 +203,12 @@ void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_p
 static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
 {
     const cpl_graph *g = p->traced;
-    cpl_status status = loop_memory(p, p->binding.batch, err);
-    if (status != CPL_OK)
-        return status;
     for (int i = 0; i < g->symbol_count; i++) {
         int padded = g->symbols[i].kind == CPL_DIM_PADDED && p->binding.rows[i] == 0;
         for (int k = 0; padded && k < g->symbol_count; k++) /* no rectangle came in: as wide as what was fed */
             if (g->symbols[k].kind == CPL_DIM_TIME && p->geometry[k].width > p->binding.rows[i])
                 p->binding.rows[i] = p->geometry[k].width;
-        if (g->symbols[i].kind != CPL_DIM_TIME)
+        if (g->symbols[i].kind != CPL_DIM_TIME || g->symbols[i].nested)
             continue;
         cpl_geometry *a = &p->geometry[i];
         if (!a->bound && is_now(g, i))
@@ -381,9 +225,11 @@ static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
     }
     for (int i = 0; i < g->symbol_count; i++)
         for (int j = 0; j < g->symbol_count; j++)
-            if (g->symbols[i].kind == CPL_DIM_TIME && g->symbols[j].kind == CPL_DIM_TIME)
+            if (g->symbols[i].kind == CPL_DIM_TIME && g->symbols[j].kind == CPL_DIM_TIME && !g->symbols[i].nested &&
+                !g->symbols[j].nested)
                 p->binding.pairs[i][j] = cpl_geometry_pairs(&p->geometry[i], &p->geometry[j]);
-    return CPL_OK;
+    size_nests(p, &p->binding);
+    return loop_memory(p, &p->binding, err);
 }
 
 /* pack and unpack put a time's rows at places of a rectangle: it must be as wide as what gave the lengths. A stack of
@@ -436,18 +282,23 @@ static cpl_status check_fed(const cpl_program *p, cpl_error *err)
 
 cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
 {
+    if (mode == CPL_TRAIN)
+        CPL_TRY(cpl_program_follow_layout(p, err), err, "cannot run '%s'", p->name);
     const cpl_graph *g = p->schedule[mode].graph;
     if (!g)
         CPL_FAIL(err, CPL_USAGE, "'%s' cannot be trained: it has no loss, or was compiled for inference", p->name);
+    CPL_TRY(cpl_program_carry_in(p, err), err, "cannot run '%s'", p->name);
     CPL_TRY(check_fed(p, err), err, "cannot run '%s'", p->name);
     CPL_TRY(bind_sizes(p, err), err, "cannot run '%s'", p->name);
     if (p->has_borders)
         CPL_TRY(check_widths(p, err), err, "cannot run '%s'", p->name);
+    if (mode == CPL_TRAIN && !p->looked++)
+        cpl_program_warn_leak(p);
     const cpl_memory_plan *plan;
     CPL_TRY(choose_plan(p, mode, &plan, err), err, "cannot run '%s'", p->name);
     p->last_plan = *plan;
     cpl_run_context *r = &p->context;
-    r->kernels = p->engine->kernels;
+    r->kernels = mode == CPL_TRAIN ? &p->training : p->engine->kernels;
     r->pool = p->engine->pool;
     r->scratch = p->engine->scratch;
     r->geometry = p->geometry;
@@ -455,6 +306,9 @@ cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
     r->log = &p->log;
     r->training = mode == CPL_TRAIN;
     r->first_sentence = p->part.first_sentence;
+    r->block_rows = g->block_rows;
+    r->add_first = p->part.first;
+    r->add_weight = (real)p->part.weight;
     if (g->seed >= 0)
         *(real *)(void *)(p->block + plan->offset[g->seed]) = 1;
     for (size_t i = 0; i < g->call_count; i++) {
@@ -468,7 +322,13 @@ cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
     p->ran = 1;
     p->last_mode = mode;
     p->step += mode == CPL_TRAIN;
-    return CPL_OK;
+    return cpl_program_carry_out(p, err);
+}
+
+int cpl_program_place(const cpl_program *p, const char *word)
+{
+    int symbol = cpl_program_symbol(p, word);
+    return symbol >= 0 ? symbol : CPL_MAX_SYMBOLS - (word[0] == 's' ? 1 : 2);
 }
 
 double cpl_program_flops(const cpl_program *p, cpl_mode mode, const cpl_binding *b)

@@ -32,10 +32,23 @@ typedef struct cpl_loop_step {
     int64_t row;                     /* packed rows of the time before this step */
     int64_t pairs[CPL_MAX_SYMBOLS];  /* elements of [batch time symbol] before this step */
     cpl_geometry whole;
+    int nest_active;                 /* a loop in the steps of it runs: tensors over its time are seen by its steps */
+    int nest_symbol;
+    int64_t nest_row;                /* rows of the nest before this inner step, in this outer step */
+    cpl_geometry nest;               /* the inner time of this outer step */
     int32_t *length;                 /* [batch] 1 for the sentences that have the step, else 0 */
     int64_t length_capacity;
     int32_t offset[2];
 } cpl_loop_step;
+
+/* A state that goes from a run to the next: carry.c. */
+typedef struct cpl_carried {
+    const char *output;
+    int input;
+    int fresh;                       /* no row has a state yet: all begin with zeros */
+    int64_t units, batch, capacity;  /* rows, in the caller's order */
+    float *rows;
+} cpl_carried;
 
 /* A run of a part of a batch: its gradients are multiplied by weight and added to those of the parts before. */
 typedef struct cpl_batch_part {
@@ -63,8 +76,12 @@ typedef struct cpl_input_slot {
 struct cpl_program {
     const char *name;
     cpl_engine *engine;
+    cpl_kernels training;          /* the engine's kernels, with the products that CPL_TRAIN uses */
     cpl_graph *traced;             /* keeps names and attributes alive */
     cpl_schedule schedule[CPL_MODES];
+    cpl_recompute recompute;       /* what the training schedule was made with */
+    cpl_binding recompute_for;
+    int recomputed;                /* how many of its calls run again */
     cpl_geometry geometry[CPL_MAX_SYMBOLS];
     const char *geometry_from[CPL_MAX_SYMBOLS]; /* the input that gave the lengths */
     cpl_binding binding;           /* of the coming run, then of the last one */
@@ -72,7 +89,10 @@ struct cpl_program {
     cpl_input_slot *inputs;
     uint8_t *block;
     size_t block_bytes;
-    real *gradients;               /* laid out like the parameters; NULL for inference */
+    real *gradients;               /* by the slots of the parameters; NULL for inference */
+    int looked;                    /* cpl_program_warn_leak was called */
+    int64_t layout;                /* cpl_parameters_layout when the training schedule was made */
+    int passes;                    /* CPL_PASS_… that schedules are made with */
     int has_borders;               /* pack, unpack or put occur: sizes to check before a run */
     int ran;                       /* the next feed starts a new round */
     cpl_mode last_mode;
@@ -83,16 +103,31 @@ struct cpl_program {
     cpl_log log;
     cpl_run_context context;       /* reused for every call */
     cpl_loop_step loop;            /* the step that runs now */
+    cpl_carried *carried;
+    size_t carried_count, carried_capacity;
     void *optimizer;               /* of cpl_adam, which this room does not know */
     void (*free_optimizer)(void *optimizer);
     void *plan_user;
     void (*plan_made)(void *user, const char *reason, const cpl_binding *capacity, size_t bytes);
 };
 
-/* loop.c: runs the calls first … last of a schedule, which stand in one loop, step by step. */
+/* loop_run.c: runs the calls first … last of a schedule, which stand in one loop, step by step. */
 void cpl_program_run_loop(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t first, size_t last);
 /* program.c: one call, with the tensors of the current step when a loop runs. */
 void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_plan *plan, size_t index);
+
+/* leak.c: a warning when what was fed holds the labels among the other inputs. */
+void cpl_program_warn_leak(const cpl_program *p);
+
+/* compile.c: makes the training schedule again. */
+cpl_status cpl_program_remake(cpl_program *p, cpl_error *err);
+/* The same when parts were frozen or thawed since. */
+cpl_status cpl_program_follow_layout(cpl_program *p, cpl_error *err);
+
+/* carry.c: around a run: feeds carried states that were not fed, and keeps what they came to. */
+cpl_status cpl_program_carry_in(cpl_program *p, cpl_error *err);
+cpl_status cpl_program_carry_out(cpl_program *p, cpl_error *err);
+void cpl_program_carry_free(cpl_program *p);
 
 /* tell.c: messages about loops and merged calls of a compiled program; about a plan that a run had to make. */
 void cpl_program_tell_graph(const cpl_program *p);
@@ -109,11 +144,24 @@ void cpl_program_stage_gradients(cpl_program *p, int on);
 void cpl_program_stage(cpl_program *p, const cpl_graph *g, const cpl_call *c, uint8_t *stage);
 void cpl_program_unstage(cpl_program *p, const cpl_graph *g, const cpl_call *c, const uint8_t *stage);
 
+/* saving.c: less memory for more time; plans that were made are forgotten. `capacity`: what the batches are like. */
+cpl_status cpl_program_recompute(cpl_program *p, cpl_recompute level, const cpl_binding *capacity, cpl_error *err);
+const char *cpl_recompute_name(cpl_recompute level); /* "none", "cheap", "all" */
+/* Ops that work in blocks of rows take no more than these at once; 0: their own choice. */
+void cpl_program_block_rows(cpl_program *p, cpl_mode mode, int rows);
+/* Walks over elements that recomputation adds to a run of these sizes, in operations of products that take as long.
+ * Products that run again are in cpl_program_flops. */
+double cpl_program_walk_flops(const cpl_program *p, const cpl_binding *b);
+/* Operations in calls that work in blocks of rows, of a training run; 0: there is none. */
+double cpl_program_block_flops(const cpl_program *p, const cpl_binding *b);
+
 /* Makes room in the input slots and row tables, so that feeding batches within a capacity allocates nothing. */
 cpl_status cpl_program_reserve_inputs(cpl_program *p, const cpl_binding *capacity, cpl_error *err);
 /* Bytes of the input slots and row tables for a capacity. */
 size_t cpl_program_input_bytes(const cpl_program *p, const cpl_binding *capacity);
 int cpl_program_symbol(const cpl_program *p, const char *word); /* index, or −1 */
+/* The same for bindings of pairs: a model that has only one of "s" and "t" gets a place that no tensor of it has. */
+int cpl_program_place(const cpl_program *p, const char *word);
 double cpl_program_flops(const cpl_program *p, cpl_mode mode, const cpl_binding *b); /* of one run */
 
 /* For the decode room: an input that stays where it is (same element type and packed layout), and an output's place.

@@ -15,7 +15,7 @@ static void value_tensor(cpl_program *p, int value, cpl_tensor *t)
     else if (v->storage == CPL_STORE_PARAMETER)
         t->data = cpl_parameters_value(p->engine->parameters, (size_t)v->parameter);
     else if (v->storage == CPL_STORE_GRADIENT)
-        t->data = p->gradients + cpl_parameters_at(p->engine->parameters, (size_t)v->parameter)->offset;
+        t->data = p->gradients + cpl_parameters_at(p->engine->parameters, (size_t)v->parameter)->slot;
     else
         t->data = (real *)(void *)(p->block + p->last_plan.offset[value]);
 }
@@ -222,9 +222,15 @@ float *cpl_parameter_value(const cpl_program *p, size_t i)
 const float *cpl_parameter_gradient(const cpl_program *p, size_t i)
 {
     const cpl_parameter_info *info = cpl_parameters_at(p->engine->parameters, i);
-    return p->gradients && info->reached && info->trainable ? p->gradients + info->offset : NULL;
+    int is_there = p->gradients && p->layout == cpl_parameters_layout(p->engine->parameters);
+    return is_there && info->reached && info->trainable ? p->gradients + info->slot : NULL;
 }
 #endif
+
+int cpl_parameter_trainable(const cpl_program *p, size_t i)
+{
+    return cpl_parameters_at(p->engine->parameters, i)->trainable;
+}
 
 int64_t cpl_parameter_find(const cpl_program *p, const char *path)
 {

@@ -2,17 +2,29 @@
  *
  * A call that writes the gradient of a parameter writes to a stage beside its workspace; from there it is added to the
  * gradient block at once, weighted. The stage lives as long as the call, so its cost is that of the largest gradient
- * (the plan knows), and mostly none: at the end of a backward run most activations are gone. */
+ * (the plan knows), and mostly none: at the end of a backward run most activations are gone. A loss, which runs when
+ * all of them are there, adds to the gradient block itself. */
 #include "graph/program.h"
 
 enum { ALIGNMENT = 64 };
 
-/* Gradients that a call writes: values into list. */
+uint32_t cpl_call_adds(const cpl_graph *g, const cpl_call *c)
+{
+    uint32_t adds = c->backward || !c->differentiated ? 0 : c->op->adds;
+    for (int k = 0; k < c->outputs; k++)
+        if ((adds >> k & 1) && c->out[k] >= 0 && g->values[c->out[k]].storage != CPL_STORE_GRADIENT)
+            return 0; /* summed with others first, or wanted for itself */
+    return adds;
+}
+
+/* Gradients that a call writes and does not add itself: values into list. */
 static int written(const cpl_graph *g, const cpl_call *c, int list[CPL_MAX_INPUTS + CPL_MAX_OUTPUTS])
 {
+    uint32_t adds = cpl_call_adds(g, c);
     int n = 0;
     for (int k = 0; k < c->outputs; k++)
-        if (c->out[k] >= 0 && cpl_call_writes_output(c, k) && g->values[c->out[k]].storage == CPL_STORE_GRADIENT)
+        if (c->out[k] >= 0 && !(adds >> k & 1) && cpl_call_writes_output(c, k) &&
+            g->values[c->out[k]].storage == CPL_STORE_GRADIENT)
             list[n++] = c->out[k];
     for (int k = 0; k < c->inputs && c->backward; k++)
         if (c->din[k] >= 0 && g->values[c->din[k]].storage == CPL_STORE_GRADIENT)
@@ -81,7 +93,7 @@ void cpl_program_unstage(cpl_program *p, const cpl_graph *g, const cpl_call *c, 
     for (int i = 0; i < n; i++) {
         const cpl_parameter_info *info = cpl_parameters_at(g->parameters, (size_t)g->values[list[i]].parameter);
         adding a = {.kernels = p->engine->kernels, .from = (const real *)(const void *)stage,
-                    .to = p->gradients + info->offset, .n = info->elements, .by = (real)p->part.weight,
+                    .to = p->gradients + info->slot, .n = info->elements, .by = (real)p->part.weight,
                     .first = p->part.first};
         cpl_run_tasks(&p->context, cpl_chunks(a.n), add_chunk, &a);
         stage += bytes_of(g, list[i]);

@@ -36,9 +36,10 @@ static void tell_loop(const cpl_program *p, const cpl_graph *g, int loop)
         const cpl_call *c = &g->calls[i];
         if (c->dead || c->uid < info->first_uid || c->uid >= info->last_uid)
             continue;
-        inside += c->loop == loop + 1;
-        outside += c->loop != loop + 1;
-        if (c->loop != loop + 1)
+        int within = c->loop && (c->loop == loop + 1 || g->loops[c->loop - 1].outer == loop + 1);
+        inside += within;
+        outside += !within;
+        if (!within)
             add_name(&once, c->path);
     }
     end_names(&once);
@@ -82,7 +83,7 @@ void cpl_program_tell_plan(const cpl_program *p, cpl_mode mode, const char *reas
     char size[32];
     cpl_str text = {0};
     for (int i = 0; i < g->symbol_count; i++)
-        if (g->symbols[i].kind == CPL_DIM_TIME)
+        if (g->symbols[i].kind == CPL_DIM_TIME && !g->symbols[i].nested)
             cpl_str_printf(&text, " %s=%lld (%lld in all)", g->symbols[i].name, (long long)b->longest[i],
                            (long long)b->rows[i]);
         else if (g->symbols[i].kind == CPL_DIM_PADDED)

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "couplet.h"
 
-enum { CPL_MAX_RANK = 6, CPL_MAX_SYMBOLS = 6, CPL_NO_SYMBOL = -1, CPL_ORDER_CALLER = -1 };
+enum { CPL_MAX_RANK = 6, CPL_MAX_SYMBOLS = 8, CPL_NO_SYMBOL = -1, CPL_ORDER_CALLER = -1 };
 
 typedef enum cpl_dim_kind { CPL_DIM_FEATURE, CPL_DIM_BATCH, CPL_DIM_TIME, CPL_DIM_PADDED } cpl_dim_kind;
 typedef enum cpl_element { CPL_ELEMENT_REAL, CPL_ELEMENT_ID } cpl_element;

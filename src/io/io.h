@@ -129,4 +129,10 @@ int64_t cpl_run_log_bytes(const cpl_run_log *l); /* length of the file now: stor
 /* Cuts back to the lines that were there when the file had `bytes` bytes (for resume). Shorter: nothing happens. */
 cpl_status cpl_run_log_cut(cpl_run_log *l, int64_t bytes, cpl_error *err);
 
+/* ---- npy.c ---- */
+
+/* NumPy's array file. type: "<f4" (float) or "<i8" (int64_t); data in row order. */
+cpl_status cpl_npy_write(const char *path, const char *type, const int64_t *shape, int rank, const void *data,
+                         cpl_error *err);
+
 #endif

@@ -49,11 +49,14 @@ typedef struct cpl_additive_step {
 } cpl_additive_step;
 
 typedef struct cpl_kernels {
-    const char *name; /* "reference", "generic", "avx2", "avx512" */
+    const char *name; /* "reference", "generic", "avx2", "avx512", "avx512bf16" */
 
     /* scratch: gemm_scratch bytes of the calling thread, 64-byte aligned (NULL when 0). */
     size_t gemm_scratch;
     void (*gemm)(const cpl_gemm *g, void *scratch);
+    /* The same with A and B rounded to bfloat16 (to the nearest, of two to the even one); sums and C are not. */
+    void (*gemm_bf16)(const cpl_gemm *g, void *scratch);
+    int multiplies_bf16; /* 0: gemm_bf16 rounds, then multiplies as gemm does: no faster */
 
     /* y[i] += a · x[i];  y[i] = a · x[i];  y = x1 + x2;  y = x1 · x2 (y may be x1 or x2);  Σ x1·x2 */
     void (*axpy)(int64_t n, real a, const real *x, real *y);
@@ -158,7 +161,15 @@ static inline int64_t cpl_additive_scratch(int64_t t, int64_t s, int64_t n)
     return (t + s + 5) * ((n + 15) / 16 * 16) + 16 * s + t;
 }
 
-/* The table chosen for this processor; COUPLET_ISA=reference|generic|avx2|avx512 forces one. A name that is
+/* The table with gemm_bf16 in the place of gemm: whoever computes with it has products in bfloat16. */
+static inline cpl_kernels cpl_kernels_in_bf16(const cpl_kernels *table)
+{
+    cpl_kernels t = *table;
+    t.gemm = t.gemm_bf16;
+    return t;
+}
+
+/* The table chosen for this processor; COUPLET_ISA=reference|generic|avx2|avx512|avx512bf16 forces one. A name that is
  * unknown, or that the processor lacks, is an error that lists what is there. */
 cpl_status cpl_kernels_pick(const cpl_kernels **table, cpl_error *err);
 /* One table by name, or NULL when unknown or not for this processor. */

@@ -6,7 +6,7 @@
 #include "kernel/kernel.h"
 #include "kernel/tables.h"
 
-enum { TABLES_MOST = 4, NAMES_ROOM = 80 };
+enum { TABLES_MOST = 5, NAMES_ROOM = 80 };
 
 /* Fastest first: the first entry is what a run without COUPLET_ISA uses. */
 int cpl_kernels_all(const cpl_kernels **tables, int most)
@@ -17,8 +17,14 @@ int cpl_kernels_all(const cpl_kernels **tables, int most)
 #ifndef CPL_DOUBLE
 #ifdef CPL_HAVE_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma"))
+    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("fma");
+#ifdef CPL_HAVE_X86_BF16
+    if (avx512 && __builtin_cpu_supports("avx512bf16"))
+        have[count++] = &cpl_kernels_avx512bf16;
+#endif
+    if (avx512)
         have[count++] = &cpl_kernels_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         have[count++] = &cpl_kernels_avx2;
@@ -62,7 +68,7 @@ static void list_names(char *names, size_t room)
 /* Names that Couplet knows on some machine or build, so that the error can tell "lacks" from "unknown". */
 static int known_name(const char *name)
 {
-    static const char *const known[] = {"reference", "generic", "avx2", "avx512"};
+    static const char *const known[] = {"reference", "generic", "avx2", "avx512", "avx512bf16"};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(known[i], name) == 0)

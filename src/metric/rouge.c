@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "metric/lcs.h"
+#include "text/unicode.h"
 
 /* A text's words, and where its sentences end among them. Sentences without words are left out: they match nothing. */
 typedef struct words {
@@ -22,6 +23,9 @@ typedef struct words {
 } words;
 
 struct cpl_rouge {
+    int by_pieces;        /* words are BLEU's pieces by split; otherwise runs of a-z and 0-9 */
+    cpl_bleu_split split;
+    cpl_str lower, pieces; /* scratch of the former */
     double sum[CPL_ROUGE_KINDS]; /* of F-measures, 0 … 1 */
     uint64_t items;
     uint64_t references_least, references_most;
@@ -61,6 +65,8 @@ void cpl_rouge_free(cpl_rouge *r)
     free_words(&r->reference);
     cpl_map_free(r->numbers);
     cpl_str_free(&r->word);
+    cpl_str_free(&r->lower);
+    cpl_str_free(&r->pieces);
     cpl_lcs_free(&r->lcs);
     cpl_release(r->left);
     cpl_release(r);
@@ -73,6 +79,21 @@ void cpl_rouge_clear(cpl_rouge *r)
 }
 
 /* ---- words ---- */
+
+/* Appends text in lower case. */
+static cpl_status add_lower(cpl_metric_text t, cpl_str *out, cpl_error *err)
+{
+    return cpl_compose(t.text, t.length, 0, 1, out, err);
+}
+
+cpl_status cpl_rouge_split(cpl_rouge *r, cpl_bleu_split split, cpl_error *err)
+{
+    cpl_str_clear(&r->lower);
+    CPL_TRY(add_lower((cpl_metric_text){"É", 2}, &r->lower, err), err, "cannot split words for ROUGE");
+    r->by_pieces = 1;
+    r->split = split;
+    return CPL_OK;
+}
 
 /* The letter or digit at text, in lower case, or 0; *size: its bytes. Two characters beyond ASCII have a lower case
  * with a letter a-z in it: the kelvin sign is k, and the capital I with a dot is i and a mark, which separates. */
@@ -125,8 +146,40 @@ static int end_sentence(cpl_rouge *r, words *w)
     return 0;
 }
 
+/* BLEU's pieces of one line of lower-case text. */
+static int read_pieces(cpl_rouge *r, words *w, const char *line, size_t length)
+{
+    int failed = 0;
+    cpl_str_clear(&r->pieces);
+    cpl_bleu_split_line(r->split, line, length, &r->pieces);
+    for (size_t i = 0; i < r->pieces.length && !failed; i++) {
+        if (r->pieces.data[i] == ' ')
+            failed = end_word(r, w);
+        else
+            cpl_str_add_char(&r->word, r->pieces.data[i]);
+    }
+    return r->pieces.failed || failed ? -1 : end_sentence(r, w);
+}
+
+static int read_lines(cpl_rouge *r, words *w, cpl_metric_text t)
+{
+    w->count = w->sentences = 0;
+    cpl_str_clear(&r->word);
+    cpl_str_clear(&r->lower);
+    int failed = add_lower(t, &r->lower, NULL) != CPL_OK || r->lower.failed;
+    for (size_t at = 0; at < r->lower.length && !failed;) {
+        const char *line = r->lower.data + at, *end = memchr(line, '\n', r->lower.length - at);
+        size_t length = end ? (size_t)(end - line) : r->lower.length - at;
+        failed = read_pieces(r, w, line, length);
+        at += length + 1;
+    }
+    return failed ? -1 : 0;
+}
+
 static int read_words(cpl_rouge *r, words *w, cpl_metric_text t)
 {
+    if (r->by_pieces)
+        return read_lines(r, w, t);
     size_t size;
     int failed = 0;
     w->count = w->sentences = 0;
@@ -304,7 +357,8 @@ char *cpl_rouge_signature(const cpl_rouge *r, int kind, char *buffer, size_t siz
     char references[24] = "var";
     if (r->references_least == r->references_most)
         snprintf(references, sizeof references, "%" PRIu64, r->items ? r->references_most : 1);
-    snprintf(buffer, size, "nrefs:%s|case:lower|tok:a-z0-9|stem:no|%smeasure:f1|average:mean|version:couplet-%s",
-             references, kind == CPL_ROUGE_LSUM ? "sent:newline|" : "", CPL_VERSION_STRING);
+    snprintf(buffer, size, "nrefs:%s|case:lower|tok:%s|stem:no|%smeasure:f1|average:mean|version:couplet-%s",
+             references, r->by_pieces ? cpl_bleu_split_name(r->split) : "a-z0-9",
+             kind == CPL_ROUGE_LSUM ? "sent:newline|" : "", CPL_VERSION_STRING);
     return buffer;
 }

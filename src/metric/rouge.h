@@ -9,7 +9,9 @@
  * An item's score is the F-measure against the reference that gives the largest one, for each kind on its own; the
  * result is the mean over items, 0 … 100. Words are rouge-score's default without stemmer: lower case, and every run
  * of characters other than a-z and 0-9 separates. That suits English: an accented letter separates too ("café au" is
- * the words caf, au), and text in another script has no words at all and scores 0. */
+ * the words caf, au), and text in another script has no words at all and scores 0. For other languages, and to count
+ * punctuation, words may be BLEU's pieces of the lower-cased text (cpl_rouge_split), as rouge-score with a tokenizer
+ * of its caller's. */
 #ifndef CPL_METRIC_ROUGE_H
 #define CPL_METRIC_ROUGE_H
 
@@ -25,14 +27,18 @@ const char *cpl_rouge_name(int kind); /* "rouge1", "rouge2", "rougeL", "rougeLsu
 typedef struct cpl_rouge cpl_rouge;
 cpl_status cpl_rouge_new(cpl_rouge **r, cpl_error *err);
 void cpl_rouge_free(cpl_rouge *r); /* NULL is fine */
+/* Before the first item: words are BLEU's pieces of the text in lower case (Unicode's; it is composed, too). CPL_FAILED
+ * in a build without utf8proc. */
+cpl_status cpl_rouge_split(cpl_rouge *r, cpl_bleu_split split, cpl_error *err);
 void cpl_rouge_clear(cpl_rouge *r);
 /* One output against its n references (n ≥ 1). Work: words of the output × words of the references. */
 cpl_status cpl_rouge_add(cpl_rouge *r, cpl_metric_text output, const cpl_metric_text *references, size_t n,
                          cpl_error *err);
 void cpl_rouge_merge(cpl_rouge *r, const cpl_rouge *other);
 double cpl_rouge_score(const cpl_rouge *r, int kind); /* 0 … 100; 0 for no items */
-/* "nrefs:1|case:lower|tok:a-z0-9|stem:no|measure:f1|average:mean|version:couplet-0.1.0"; ROUGE-Lsum has "sent:newline"
- * too. nrefs is "var" when items had different numbers. buffer has CPL_SIGNATURE_SIZE bytes; returns it. */
+/* "nrefs:1|case:lower|tok:a-z0-9|stem:no|measure:f1|average:mean|version:couplet-0.1.0"; tok may be the name of BLEU's
+ * rule; ROUGE-Lsum has "sent:newline" too. nrefs is "var" when items had different numbers. buffer has
+ * CPL_SIGNATURE_SIZE bytes; returns it. */
 char *cpl_rouge_signature(const cpl_rouge *r, int kind, char *buffer, size_t size);
 
 #endif

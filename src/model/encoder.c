@@ -82,6 +82,12 @@ cpl_model_encoded cpl_model_encode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
         x = k > 0 && config->model.encoder.residual ? cpl_add(g, r.y, x) : r.y;
         x = cpl_dropout(g, x, config->model.dropout);
     }
+    if (config->model.bottleneck > 0) {
+        int64_t last = config->model.encoder.layers - 1;
+        e.states.h[last] = cpl_dense(g, "bottleneck", e.states.h[last], &(cpl_dense_options){
+            .units = config->model.bottleneck, .activation = 1});
+        e.states.c[last] = NULL;
+    }
     cpl_leave(g);
     e.y = x;
     return e;

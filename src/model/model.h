@@ -37,6 +37,8 @@ typedef struct cpl_model_part {
 typedef struct cpl_model_description {
     int memories, states;
     int copies; /* 1: it copies words of the source, see above */
+    int mirrors; /* 1: no decoder: the encode graph gives "logits" [batch s vocab] of each source position, whose labels
+                  * are the source itself (input "labels" of the loss and score graphs) */
     int starts; /* 1: the encode graph gives the states before the first step (those that it leaves out are zero) */
     cpl_model_part memory[CPL_MODEL_PARTS]; /* [batch s width] */
     cpl_model_part state[CPL_MODEL_PARTS];  /* [batch width] */
@@ -49,7 +51,7 @@ typedef struct cpl_model_kind {
     cpl_model_function loss, score, encode, step;
 } cpl_model_kind;
 
-extern const cpl_model_kind cpl_translator, cpl_summarizer;
+extern const cpl_model_kind cpl_translator, cpl_summarizer, cpl_autoencoder, cpl_bottleneck;
 
 /* The kind that config->model.type names. */
 const cpl_model_kind *cpl_model_kind_of(const cpl_config *config);

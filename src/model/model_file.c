@@ -101,6 +101,7 @@ static cpl_status read_all(cpl_model_file *f, cpl_error *err)
         status = read_vocabulary(f, "target_vocabulary", &f->target, err);
     if (status != CPL_OK)
         return status;
+    f->part = cpl_tensor_file_metadata(f->tensors, "part", NULL);
     f->is_checkpoint = cpl_tensor_file_metadata(f->tensors, "state", NULL) != NULL;
     f->sizes = (cpl_model_sizes){.config = f->config,
                                  .source_vocabulary = cpl_vocabulary_size(f->source),
@@ -272,7 +273,7 @@ cpl_status cpl_model_file_load_block(const cpl_tensor_file *t, const char *prefi
             continue;
         const cpl_parameter_info *info = cpl_parameters_at(p, (size_t)k);
         if (info->elements > 0)
-            memcpy(block + info->offset, entry->data, (size_t)info->elements * sizeof(real));
+            memcpy(block + (wanted ? info->slot : info->offset), entry->data, (size_t)info->elements * sizeof(real));
     }
     return CPL_OK;
 }

@@ -33,6 +33,7 @@ typedef struct cpl_model_file {
     const char *history;             /* JSON array: {"epoch", "step", "loss", "accuracy", "val_loss", "val_accuracy"} */
     size_t history_length;
     int is_checkpoint;
+    const char *part;                /* what `extract` took: the file has those tensors alone; NULL: a whole model */
 } cpl_model_file;
 
 /* Opens and checks: a right checksum, our format, a version of it that is known, sound options and vocabularies. */
@@ -44,8 +45,12 @@ void cpl_model_file_close(cpl_model_file *f); /* NULL is fine */
 /* Copies the weights into p, matched by full name, never by order (H01). All that is missing, left over or of another
  * shape is told in one error with named dimensions (H02), and then nothing was copied. */
 cpl_status cpl_model_file_load_parameters(const cpl_model_file *f, const cpl_parameters *p, cpl_error *err);
-/* The same for tensors that stand under prefix + path, into block, laid out like the parameters; only parameters for
- * which wanted() says 1 (NULL: all). */
+/* The same for a part (NULL: everything), into those parameters alone; `table` gets a line for each of its tensors:
+ * loaded, missing, unused or mismatched, with names and shapes. What does not fit is CPL_USAGE; nothing is loaded. */
+cpl_status cpl_model_file_load_part(const cpl_model_file *f, const char *part, const cpl_parameters *p,
+                                    cpl_str *table, cpl_error *err);
+/* The same for tensors that stand under prefix + path, into block: all, laid out like the values (wanted NULL); or only
+ * parameters for which wanted() says 1, laid out by their slots. */
 cpl_status cpl_model_file_load_block(const cpl_tensor_file *t, const char *prefix, const cpl_parameters *p,
                                      int (*wanted)(const cpl_parameter_info *info), real *block, cpl_error *err);
 
@@ -64,7 +69,7 @@ typedef struct cpl_model_facts {
 /* Everything in facts must outlive the set. */
 cpl_status cpl_model_set_new(cpl_model_set **s, const cpl_model_facts *facts, cpl_error *err);
 void cpl_model_set_free(cpl_model_set *s); /* NULL is fine */
-/* For checkpoints: tensors prefix + path with the values of block (laid out like the parameters); these follow the
+/* For checkpoints: tensors prefix + path with the values of block (laid out as for load_block); these follow the
  * weights in every checkpoint, and never stand in a model. */
 cpl_status cpl_model_set_add_block(cpl_model_set *s, const char *prefix, const real *block,
                                    int (*wanted)(const cpl_parameter_info *info), cpl_error *err);

@@ -56,7 +56,7 @@ cpl_status cpl_model_set_add_block(cpl_model_set *s, const char *prefix, const r
         const cpl_parameter_info *info = cpl_parameters_at(s->parameters, i);
         if (wanted && !wanted(info))
             continue;
-        cpl_status status = add_tensor(s, prefix, info, block + info->offset, err);
+        cpl_status status = add_tensor(s, prefix, info, block + (wanted ? info->slot : info->offset), err);
         if (status != CPL_OK)
             return status;
     }

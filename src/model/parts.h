@@ -17,7 +17,8 @@ typedef struct cpl_model_states {
 
 typedef struct cpl_model_encoded {
     cpl_node *y;             /* [batch s width] */
-    cpl_model_states states; /* after the last step, two directions merged like the outputs */
+    cpl_model_states states; /* after the last step, two directions merged like the outputs; with a bottleneck the last
+                              * layer's h is its vector [batch N], tanh, and there is no c */
 } cpl_model_encoded;
 
 typedef struct cpl_model_decoded {

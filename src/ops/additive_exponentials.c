@@ -22,7 +22,7 @@ const cpl_op cpl_op_additive_exponentials = {
     .name = "additive_exponentials",
     .doc = "exponentials of the keys of additive attention, for its steps in a loop",
     .signature = "k[... n] -> e[... n]",
-    .flags = CPL_OP_NO_GRADIENT | CPL_OP_LOCAL,
+    .flags = CPL_OP_NO_GRADIENT | CPL_OP_LOCAL | CPL_OP_CHEAP,
     .forward = forward,
     .tests = tests,
 };

@@ -13,15 +13,18 @@
 #include "graph/attributes.h"
 #include "ops/recurrent.h"
 
+enum { IDS = 5 };
+
 typedef struct gru_space {
-    real *xg, *hg, *state, *keep;                /* forward: [rows 3u], [batch 3u], [batch u], [batch 4u] */
+    real *xg, *rows, *hg, *state, *keep;         /* forward: [distinct 3u], 2 × [batch 3u], [batch u], [batch 4u] */
     real *dxg, *dhg, *previous, *dh, *transpose; /* backward: [rows 3u] twice, [rows u], [batch u], [3u u] */
 } gru_space;
 
 static gru_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
 {
     gru_space s = {0};
-    s.xg = cpl_carve_reals(c, n.rows * 3 * n.u);
+    s.xg = cpl_carve_reals(c, n.distinct * 3 * n.u);
+    s.rows = n.entries ? cpl_carve_reals(c, n.batch * 3 * n.u) : NULL;
     s.hg = cpl_carve_reals(c, n.batch * 3 * n.u);
     s.state = cpl_carve_reals(c, n.batch * n.u);
     s.keep = differentiated ? NULL : cpl_carve_reals(c, n.batch * 4 * n.u);
@@ -42,10 +45,12 @@ static gru_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
 static size_t workspace(const cpl_size_context *s)
 {
     cpl_carve c = {0};
+    cpl_recurrent_sizes n = cpl_recurrent_call_sizes(s, IDS);
+    cpl_recurrent_carve(&c, &n);
     if (s->backward)
-        backward_space(&c, cpl_recurrent_call_sizes(s));
+        backward_space(&c, n);
     else
-        forward_space(&c, cpl_recurrent_call_sizes(s), s->differentiated);
+        forward_space(&c, n, s->differentiated);
     return c.used;
 }
 
@@ -60,7 +65,8 @@ static void step_forward(const gru_walk *a, int64_t row, int64_t lo, int64_t n, 
     const cpl_run_context *r = a->w.r;
     const real *b = r->in[3].data;
     int64_t u = a->w.u;
-    real *xg = a->s.xg + row * 3 * u, *hg = a->s.hg + lo * 3 * u, *state = a->s.state + lo * u;
+    real *xg = cpl_recurrent_projected(&a->w, a->s.xg, row, lo, n, a->s.rows);
+    real *hg = a->s.hg + lo * 3 * u, *state = a->s.state + lo * u;
     real *keep = r->out[2].data ? r->out[2].data + row * 4 * u : a->s.keep + lo * 4 * u;
 
     if (b) {
@@ -95,8 +101,7 @@ static void forward(const cpl_run_context *r)
 {
     gru_walk a;
     cpl_carve c = {.base = r->workspace};
-    cpl_recurrent_begin(&a.w, r);
-    cpl_recurrent_sizes n = {a.w.g->rows, a.w.g->batch, a.w.u};
+    cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
     a.s = forward_space(&c, n, r->out[2].data != NULL);
     cpl_recurrent_input(&a.w, a.s.xg);
     cpl_run_tasks(r, a.w.parts, part_forward, &a);
@@ -134,9 +139,9 @@ static void backward(const cpl_run_context *r)
 {
     gru_walk a;
     cpl_carve c = {.base = r->workspace};
-    cpl_recurrent_begin(&a.w, r);
-    int64_t rows = a.w.g->rows, u = a.w.u;
-    a.s = backward_space(&c, (cpl_recurrent_sizes){rows, a.w.g->batch, u});
+    cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
+    int64_t rows = n.rows, u = n.u;
+    a.s = backward_space(&c, n);
     cpl_recurrent_transpose(r, u, 3 * u, r->in[2].data, a.s.transpose);
     cpl_run_tasks(r, a.w.parts, part_backward, &a);
     cpl_recurrent_gradients(&a.w, a.s.dxg);
@@ -149,18 +154,20 @@ static void backward(const cpl_run_context *r)
 }
 
 static const char *const tests[] = {
-    "in=3 u=5",
-    "in=17 u=7 attr.0=1",
-    "in=1 u=1 h0=absent",
-    "in=5 u=3 b=absent h0=absent attr.0=1",
+    "in=3 u=5 ids=absent",
+    "in=17 u=7 ids=absent attr.0=1",
+    "in=1 u=1 h0=absent ids=absent",
+    "in=5 u=3 b=absent h0=absent ids=absent attr.0=1",
     NULL
 };
 
 const cpl_op cpl_op_gru = {
     .name = "gru",
     .doc = "gated recurrent unit over a sequence, reset after the recurrent product",
-    .signature = "x[batch t in] w[in 3u] r[u 3u] b[2 3u]? h0[batch u]? -> y[batch t u] h[batch u] ; keep[batch t 4u]",
-    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_OUT0,
+    .signature = "x[batch t in] w[in 3u] r[u 3u] b[2 3u]? h0[batch u]? id ids[batch t]? "
+                 "-> y[batch t u] h[batch u] ; keep[batch t 4u]",
+    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_OUT0,
+    .for_weights = CPL_KEEP_IN0,
     .attributes = sizeof(cpl_recurrent_attributes),
     .workspace = workspace,
     .forward = forward,

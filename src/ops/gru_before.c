@@ -12,8 +12,11 @@
 #include "graph/attributes.h"
 #include "ops/recurrent.h"
 
+enum { IDS = 5 };
+
 typedef struct before_space {
-    real *xg, *hg, *rh, *hn, *state, *next, *keep; /* forward: [rows 3u], [batch 2u], 4 × [batch u], [batch 3u] */
+    real *xg, *rows; /* forward: [distinct 3u], [batch 3u] */
+    real *hg, *rh, *hn, *state, *next, *keep; /* [batch 2u], 4 × [batch u], [batch 3u] */
     real *dxg, *previous, *reset;                  /* backward: [rows 3u], h_prev and r·h_prev [rows u] */
     real *dh, *dh_next, *drh, *transpose;          /* 3 × [batch u], [3u u] */
 } before_space;
@@ -21,7 +24,8 @@ typedef struct before_space {
 static before_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
 {
     before_space s = {0};
-    s.xg = cpl_carve_reals(c, n.rows * 3 * n.u);
+    s.xg = cpl_carve_reals(c, n.distinct * 3 * n.u);
+    s.rows = n.entries ? cpl_carve_reals(c, n.batch * 3 * n.u) : NULL;
     s.hg = cpl_carve_reals(c, n.batch * 2 * n.u);
     s.rh = cpl_carve_reals(c, n.batch * n.u);
     s.hn = cpl_carve_reals(c, n.batch * n.u);
@@ -47,10 +51,12 @@ static before_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
 static size_t workspace(const cpl_size_context *s)
 {
     cpl_carve c = {0};
+    cpl_recurrent_sizes n = cpl_recurrent_call_sizes(s, IDS);
+    cpl_recurrent_carve(&c, &n);
     if (s->backward)
-        backward_space(&c, cpl_recurrent_call_sizes(s));
+        backward_space(&c, n);
     else
-        forward_space(&c, cpl_recurrent_call_sizes(s), s->differentiated);
+        forward_space(&c, n, s->differentiated);
     return c.used;
 }
 
@@ -66,7 +72,8 @@ static void step_forward(const before_walk *a, int64_t row, int64_t lo, int64_t 
     const cpl_kernels *f = r->kernels;
     int64_t u = a->w.u;
     const real *recurrent = r->in[2].data;
-    real *xg = a->s.xg + row * 3 * u, *hg = a->s.hg + lo * 2 * u, *state = a->s.state + lo * u;
+    real *xg = cpl_recurrent_projected(&a->w, a->s.xg, row, lo, n, a->s.rows);
+    real *hg = a->s.hg + lo * 2 * u, *state = a->s.state + lo * u;
     real *rh = a->s.rh + lo * u, *hn = a->s.hn + lo * u, *next = a->s.next + lo * u;
     real *keep = r->out[2].data ? r->out[2].data + row * 3 * u : a->s.keep + lo * 3 * u;
 
@@ -103,8 +110,7 @@ static void forward(const cpl_run_context *r)
 {
     before_walk a;
     cpl_carve c = {.base = r->workspace};
-    cpl_recurrent_begin(&a.w, r);
-    cpl_recurrent_sizes n = {a.w.g->rows, a.w.g->batch, a.w.u};
+    cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
     a.s = forward_space(&c, n, r->out[2].data != NULL);
     cpl_recurrent_input(&a.w, a.s.xg);
     cpl_run_tasks(r, a.w.parts, part_forward, &a);
@@ -156,34 +162,36 @@ static void backward(const cpl_run_context *r)
 {
     before_walk a;
     cpl_carve c = {.base = r->workspace};
-    cpl_recurrent_begin(&a.w, r);
-    int64_t rows = a.w.g->rows, u = a.w.u;
-    a.s = backward_space(&c, (cpl_recurrent_sizes){rows, a.w.g->batch, u});
+    cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
+    int64_t rows = n.rows, u = n.u;
+    a.s = backward_space(&c, n);
     cpl_recurrent_transpose(r, u, 3 * u, r->in[2].data, a.s.transpose);
     cpl_run_tasks(r, a.w.parts, part_backward, &a);
+    real *dr = r->din[2].data;
+    if (dr) {
+        cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = 2 * u, .k = rows, .a = a.s.previous,
+                                                .lda = u, .b = a.s.dxg, .ldb = 3 * u, .c = dr, .ldc = 3 * u});
+        cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = u, .k = rows, .a = a.s.reset, .lda = u,
+                                                .b = a.s.dxg + 2 * u, .ldb = 3 * u, .c = dr + 2 * u, .ldc = 3 * u});
+    }
     cpl_recurrent_gradients(&a.w, a.s.dxg);
-    if (!r->din[2].data)
-        return;
-    cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = 2 * u, .k = rows, .a = a.s.previous,
-                                            .lda = u, .b = a.s.dxg, .ldb = 3 * u, .c = r->din[2].data, .ldc = 3 * u});
-    cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = u, .k = rows, .a = a.s.reset, .lda = u,
-                                            .b = a.s.dxg + 2 * u, .ldb = 3 * u, .c = r->din[2].data + 2 * u,
-                                            .ldc = 3 * u});
 }
 
 static const char *const tests[] = {
-    "in=3 u=5",
-    "in=17 u=7 attr.0=1",
-    "in=1 u=1 h0=absent",
-    "in=5 u=3 b=absent h0=absent attr.0=1",
+    "in=3 u=5 ids=absent",
+    "in=17 u=7 ids=absent attr.0=1",
+    "in=1 u=1 h0=absent ids=absent",
+    "in=5 u=3 b=absent h0=absent ids=absent attr.0=1",
     NULL
 };
 
 const cpl_op cpl_op_gru_before = {
     .name = "gru_before",
     .doc = "gated recurrent unit over a sequence, reset before the recurrent product",
-    .signature = "x[batch t in] w[in 3u] r[u 3u] b[3u]? h0[batch u]? -> y[batch t u] h[batch u] ; keep[batch t 3u]",
-    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_OUT0,
+    .signature = "x[batch t in] w[in 3u] r[u 3u] b[3u]? h0[batch u]? id ids[batch t]? "
+                 "-> y[batch t u] h[batch u] ; keep[batch t 3u]",
+    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_OUT0,
+    .for_weights = CPL_KEEP_IN0,
     .attributes = sizeof(cpl_recurrent_attributes),
     .workspace = workspace,
     .forward = forward,

@@ -43,6 +43,7 @@ const cpl_op cpl_op_last_step = {
     .name = "last_step",
     .doc = "the state after each sentence's last step",
     .signature = "y[batch t u] h0[batch u]? -> h[batch u]",
+    .flags = CPL_OP_CHEAP,
     .forward = forward,
     .backward = backward,
     .tests = tests,

@@ -112,6 +112,7 @@ const cpl_op cpl_op_linear = {
     .doc = "dense layer: f(x·w + b)",
     .signature = "x[... in] w[in out] b[out]? -> y[... out]",
     .flags = CPL_OP_LOCAL,
+    .for_weights = CPL_KEEP_IN0,
     .keeps_of = keeps_of,
     .attributes = sizeof(cpl_activation_attributes),
     .workspace = workspace,

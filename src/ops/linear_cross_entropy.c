@@ -6,12 +6,12 @@
  *
  * All three gradients are computed while the block's logits are at hand (hidden outputs). Blocks are cut by the
  * number of rows alone: large enough that reading and writing dw once a block costs little beside the products,
- * small enough that the logits stay in the cache. */
+ * small enough that the logits stay in the cache; smaller where memory is short (block_rows). */
 #include <string.h>
 #include "ops/carve.h"
 #include "ops/loss.h"
 
-enum { BLOCK_ROWS = 384, COLUMNS = 256 };
+enum { COLUMNS = 256 };
 enum { IN_X, IN_W, IN_B, IN_TARGET };
 enum { OUT_DX = 3, OUT_DW = 4, OUT_DB = 5 };
 
@@ -19,10 +19,10 @@ typedef struct projected_space {
     real *logits, *loss, *correct; /* [block vocab], [rows] twice */
 } projected_space;
 
-static projected_space space(cpl_carve *c, int64_t rows, int64_t vocab)
+static projected_space space(cpl_carve *c, int64_t rows, int64_t block, int64_t vocab)
 {
     projected_space s;
-    s.logits = cpl_carve_reals(c, (rows < BLOCK_ROWS ? rows : BLOCK_ROWS) * vocab);
+    s.logits = cpl_carve_reals(c, (rows < block ? rows : block) * vocab);
     s.loss = cpl_carve_reals(c, rows);
     s.correct = cpl_carve_reals(c, rows);
     return s;
@@ -32,7 +32,8 @@ static size_t workspace(const cpl_size_context *s)
 {
     cpl_carve c = {0};
     if (!s->backward)
-        space(&c, cpl_type_rows(s->in[IN_X], s->binding), s->in[IN_W]->dim[1].size);
+        space(&c, cpl_type_rows(s->in[IN_X], s->binding), cpl_loss_block_rows(s->block_rows),
+              s->in[IN_W]->dim[1].size);
     return c.used;
 }
 
@@ -57,8 +58,8 @@ static void bias_task(void *arguments, int64_t task, int thread)
     s->kernels->add_rows(s->rows, n, s->g + lo, s->vocab, s->db + lo);
 }
 
-/* From the block's logit gradients g; beta 0 in the first block begins the sums. */
-static void block_gradients(const cpl_run_context *r, int64_t row, int64_t n, real beta, const real *g)
+/* From the block's logit gradients g; beta 0 begins the sums. Of a part of a batch, dw and db are weighted. */
+static void block_gradients(const cpl_run_context *r, int64_t row, int64_t n, real beta, real *g)
 {
     int64_t in = r->in[IN_X].width, vocab = r->in[IN_W].type->dim[1].size;
     const real *x = r->in[IN_X].data + row * in;
@@ -67,6 +68,8 @@ static void block_gradients(const cpl_run_context *r, int64_t row, int64_t n, re
         cpl_run_gemm(r, &(cpl_gemm){.transpose_b = 1, .m = n, .n = in, .k = vocab, .a = g, .lda = vocab,
                                     .b = r->in[IN_W].data, .ldb = vocab, .c = r->out[OUT_DX].data + row * in,
                                     .ldc = in});
+    if (r->add)
+        cpl_loss_scale(r, n * vocab, r->add_weight, g, g);
     if (r->out[OUT_DW].data)
         cpl_run_gemm(r, &(cpl_gemm){.transpose_a = 1, .m = in, .n = vocab, .k = n, .a = x, .lda = in, .b = g,
                                     .ldb = vocab, .beta = beta, .c = r->out[OUT_DW].data, .ldc = vocab});
@@ -80,14 +83,15 @@ static void forward(const cpl_run_context *r)
 {
     cpl_carve c = {.base = r->workspace};
     int64_t rows = r->in[IN_X].rows, in = r->in[IN_X].width, vocab = r->in[IN_W].type->dim[1].size;
-    projected_space s = space(&c, rows, vocab);
-    int64_t count = cpl_loss_count(&r->in[IN_TARGET]);
-    int64_t blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, block = blocks ? (rows + blocks - 1) / blocks : 0;
+    int64_t most = cpl_loss_block_rows(r->block_rows), count = cpl_loss_count(&r->in[IN_TARGET]);
+    projected_space s = space(&c, rows, most, vocab);
+    int64_t blocks = (rows + most - 1) / most, block = blocks ? (rows + blocks - 1) / blocks : 0;
     int gradient = r->out[OUT_DX].data || r->out[OUT_DW].data || r->out[OUT_DB].data;
 
-    if (r->out[OUT_DB].data)
+    int begins = !r->add || r->add_first;
+    if (r->out[OUT_DB].data && begins)
         memset(r->out[OUT_DB].data, 0, (size_t)vocab * sizeof(real));
-    if (!rows && r->out[OUT_DW].data)
+    if (!rows && r->out[OUT_DW].data && begins)
         cpl_run_zero(r, r->out[OUT_DW].data, in * vocab);
     for (int64_t row = 0; row < rows; row += block) {
         int64_t n = rows - row < block ? rows - row : block;
@@ -98,7 +102,7 @@ static void forward(const cpl_run_context *r)
                                          .scale = count ? (real)1 / (real)count : 0, .gradient = gradient,
                                          .loss = s.loss + row, .correct = s.correct + row});
         if (gradient)
-            block_gradients(r, row, n, row ? 1 : 0, s.logits);
+            block_gradients(r, row, n, row || !begins ? 1 : 0, s.logits);
     }
     cpl_loss_finish(r, count, s.loss, s.correct, rows);
 }
@@ -114,7 +118,7 @@ static void backward(const cpl_run_context *r)
 
 static double flops(const cpl_size_context *s)
 {
-    double products = s->differentiated ? 6.0 : 2.0;
+    double products = 2.0 + (s->differentiated ? 2.0 * (s->out[OUT_DX] != NULL) + 2.0 * (s->out[OUT_DW] != NULL) : 0);
     return products * (double)cpl_type_elements(s->in[IN_X], s->binding) * (double)s->in[IN_W]->dim[1].size;
 }
 
@@ -125,7 +129,8 @@ const cpl_op cpl_op_linear_cross_entropy = {
     .doc = "projection to the vocabulary and masked cross-entropy in blocks, without whole logits",
     .signature = "x[batch t in] w[in =vocab] b[vocab]? id target[batch t] "
                  "-> loss[] correct[] count[] ; dx[batch t in] dw[in vocab] db[vocab]",
-    .flags = CPL_OP_READY,
+    .flags = CPL_OP_READY | CPL_OP_BLOCKS,
+    .adds = 1u << OUT_DW | 1u << OUT_DB,
     .check = check,
     .workspace = workspace,
     .forward = forward,

@@ -11,6 +11,13 @@ cpl_status cpl_loss_check(const cpl_shape_context *s, int logits, int target, cp
 /* Refuses attention weights of several heads: of those it is not known which one points. what: "copying". */
 cpl_status cpl_one_head_check(const cpl_shape_context *s, int weights, const char *what, cpl_error *err);
 
+/* Rows whose logits are made at once, at most: the loss's own choice, or `limit` where that is smaller and not 0. */
+enum { CPL_LOSS_BLOCK = 384 };
+static inline int64_t cpl_loss_block_rows(int64_t limit)
+{
+    return limit > 0 && limit < CPL_LOSS_BLOCK ? limit : CPL_LOSS_BLOCK;
+}
+
 /* Labels that are not 0. */
 int64_t cpl_loss_count(const cpl_tensor *target);
 

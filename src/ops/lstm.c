@@ -12,10 +12,10 @@
 #include "graph/attributes.h"
 #include "ops/recurrent.h"
 
-enum { IN_H0 = 4, IN_C0 = 5, OUT_Y = 0, OUT_H = 1, OUT_C = 2, OUT_KEEP = 3, OUT_CELLS = 4 };
+enum { IN_H0 = 4, IN_C0 = 5, IN_IDS = 6, OUT_Y = 0, OUT_H = 1, OUT_C = 2, OUT_KEEP = 3, OUT_CELLS = 4 };
 
 typedef struct lstm_space {
-    real *xg, *hg, *state, *cell;                   /* forward: [rows 4u], [batch 4u], 2 × [batch u] */
+    real *xg, *rows, *hg, *state, *cell;            /* forward: [distinct 4u], 2 × [batch 4u], 2 × [batch u] */
     real *keep, *next;                              /* where nothing is kept: [batch 4u], [batch u] */
     real *da, *previous, *before;                   /* backward: [rows 4u], h_prev [rows u], c_prev [batch u] */
     real *dh, *dc, *transpose;                      /* 2 × [batch u], [4u u] */
@@ -24,7 +24,8 @@ typedef struct lstm_space {
 static lstm_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
 {
     lstm_space s = {0};
-    s.xg = cpl_carve_reals(c, n.rows * 4 * n.u);
+    s.xg = cpl_carve_reals(c, n.distinct * 4 * n.u);
+    s.rows = n.entries ? cpl_carve_reals(c, n.batch * 4 * n.u) : NULL;
     s.hg = cpl_carve_reals(c, n.batch * 4 * n.u);
     s.state = cpl_carve_reals(c, n.batch * n.u);
     s.cell = cpl_carve_reals(c, n.batch * n.u);
@@ -48,10 +49,12 @@ static lstm_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
 static size_t workspace(const cpl_size_context *s)
 {
     cpl_carve c = {0};
+    cpl_recurrent_sizes n = cpl_recurrent_call_sizes(s, IN_IDS);
+    cpl_recurrent_carve(&c, &n);
     if (s->backward)
-        backward_space(&c, cpl_recurrent_call_sizes(s));
+        backward_space(&c, n);
     else
-        forward_space(&c, cpl_recurrent_call_sizes(s), s->differentiated);
+        forward_space(&c, n, s->differentiated);
     return c.used;
 }
 
@@ -65,7 +68,8 @@ static void step_forward(const lstm_walk *a, int64_t row, int64_t lo, int64_t n,
 {
     const cpl_run_context *r = a->w.r;
     int64_t u = a->w.u;
-    real *xg = a->s.xg + row * 4 * u, *hg = a->s.hg + lo * 4 * u;
+    real *xg = cpl_recurrent_projected(&a->w, a->s.xg, row, lo, n, a->s.rows);
+    real *hg = a->s.hg + lo * 4 * u;
     real *state = a->s.state + lo * u, *cell = a->s.cell + lo * u;
     int kept = r->out[OUT_KEEP].data != NULL;
     real *keep = kept ? r->out[OUT_KEEP].data + row * 4 * u : a->s.keep + lo * 4 * u;
@@ -105,8 +109,7 @@ static void forward(const cpl_run_context *r)
 {
     lstm_walk a;
     cpl_carve c = {.base = r->workspace};
-    cpl_recurrent_begin(&a.w, r);
-    cpl_recurrent_sizes n = {a.w.g->rows, a.w.g->batch, a.w.u};
+    cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IN_IDS, &c);
     a.s = forward_space(&c, n, r->out[OUT_KEEP].data != NULL);
     cpl_recurrent_input(&a.w, a.s.xg);
     cpl_run_tasks(r, a.w.parts, part_forward, &a);
@@ -155,32 +158,34 @@ static void backward(const cpl_run_context *r)
 {
     lstm_walk a;
     cpl_carve c = {.base = r->workspace};
-    cpl_recurrent_begin(&a.w, r);
-    int64_t rows = a.w.g->rows, u = a.w.u;
-    a.s = backward_space(&c, (cpl_recurrent_sizes){rows, a.w.g->batch, u});
+    cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IN_IDS, &c);
+    int64_t rows = n.rows, u = n.u;
+    a.s = backward_space(&c, n);
     cpl_recurrent_transpose(r, u, 4 * u, r->in[2].data, a.s.transpose);
     cpl_run_tasks(r, a.w.parts, part_backward, &a);
-    cpl_recurrent_gradients(&a.w, a.s.da);
     if (r->din[2].data)
         cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = 4 * u, .k = rows, .a = a.s.previous,
                                                 .lda = u, .b = a.s.da, .ldb = 4 * u, .c = r->din[2].data,
                                                 .ldc = 4 * u});
+    cpl_recurrent_gradients(&a.w, a.s.da);
 }
 
 static const char *const tests[] = {
-    "in=3 u=5",
-    "in=17 u=7 attr.0=1",
-    "in=1 u=1 h0=absent c0=absent",
-    "in=5 u=3 b=absent h0=absent attr.0=1",
+    "in=3 u=5 ids=absent",
+    "in=17 u=7 ids=absent attr.0=1",
+    "in=1 u=1 h0=absent c0=absent ids=absent",
+    "in=5 u=3 b=absent h0=absent ids=absent attr.0=1",
     NULL
 };
 
 const cpl_op cpl_op_lstm = {
     .name = "lstm",
     .doc = "long short-term memory over a sequence",
-    .signature = "x[batch t in] w[in 4u] r[u 4u] b[4u]? h0[batch u]? c0[batch u]? "
+    .signature = "x[batch t in] w[in 4u] r[u 4u] b[4u]? h0[batch u]? c0[batch u]? id ids[batch t]? "
                  "-> y[batch t u] h[batch u] c[batch u] ; keep[batch t 4u] cells[batch t u]",
-    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_OUT0,
+    .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_IN6 |
+             CPL_KEEP_OUT0,
+    .for_weights = CPL_KEEP_IN0,
     .attributes = sizeof(cpl_recurrent_attributes),
     .workspace = workspace,
     .forward = forward,

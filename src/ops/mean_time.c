@@ -75,6 +75,7 @@ const cpl_op cpl_op_mean_time = {
     .name = "mean_time",
     .doc = "mean over the steps that exist",
     .signature = "x[batch t n] -> y[batch n]",
+    .flags = CPL_OP_CHEAP,
     .shape = shape,
     .forward = forward,
     .backward = backward,

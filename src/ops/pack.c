@@ -105,6 +105,7 @@ const cpl_op cpl_op_pack = {
     .name = "pack",
     .doc = "the existing steps of a rectangle as packed rows",
     .signature = "x[...] -> y[...]",
+    .flags = CPL_OP_CHEAP,
     .attributes = sizeof(cpl_pack_attributes),
     .check = check,
     .shape = shape,

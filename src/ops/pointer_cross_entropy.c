@@ -19,7 +19,7 @@
 #include "ops/carve.h"
 #include "ops/loss.h"
 
-enum { BLOCK_ROWS = 384, COLUMNS = 256, TASK_ROWS = 8 };
+enum { COLUMNS = 256, TASK_ROWS = 8 };
 enum { IN_X, IN_W, IN_B, IN_GATE, IN_WEIGHTS, IN_COPY, IN_TARGET };
 enum { OUT_DX = 3, OUT_DW, OUT_DB, OUT_DGATE, OUT_DWEIGHTS };
 
@@ -51,7 +51,7 @@ static int64_t table_slots(int64_t longest)
 }
 
 typedef struct sizes {
-    int64_t rows, tokens, batch, longest_t, longest_s, vocab;
+    int64_t rows, block, tokens, batch, longest_t, longest_s, vocab;
     int threads;
 } sizes;
 
@@ -59,7 +59,7 @@ static void *carve(pointer *p, cpl_carve *c, const sizes *n)
 {
     void *index = cpl_carve_bytes(c, cpl_pair_index_bytes(n->batch, n->longest_t));
     p->slots = table_slots(n->longest_s);
-    p->logits = cpl_carve_reals(c, (n->rows < BLOCK_ROWS ? n->rows : BLOCK_ROWS) * n->vocab);
+    p->logits = cpl_carve_reals(c, (n->rows < n->block ? n->rows : n->block) * n->vocab);
     p->loss = cpl_carve_reals(c, n->rows);
     p->correct = cpl_carve_reals(c, n->rows);
     p->ids = cpl_carve_bytes(c, (size_t)n->tokens * sizeof *p->ids);
@@ -74,7 +74,8 @@ static size_t workspace(const cpl_size_context *c)
     pointer p;
     cpl_carve carved = {0};
     const cpl_binding *b = c->binding;
-    sizes n = {.rows = cpl_type_rows(c->in[IN_X], b), .tokens = cpl_type_rows(c->in[IN_COPY], b), .batch = b->batch,
+    sizes n = {.rows = cpl_type_rows(c->in[IN_X], b), .block = cpl_loss_block_rows(c->block_rows),
+               .tokens = cpl_type_rows(c->in[IN_COPY], b), .batch = b->batch,
                .longest_t = b->longest[c->in[IN_TARGET]->dim[1].symbol],
                .longest_s = b->longest[c->in[IN_COPY]->dim[1].symbol], .vocab = c->in[IN_W]->dim[1].size,
                .threads = c->threads};
@@ -241,7 +242,7 @@ static void bias_task(void *arguments, int64_t task, int thread)
     p->r->kernels->add_rows(p->rows, n, p->logits + lo, p->vocab, p->r->out[OUT_DB].data + lo);
 }
 
-/* From the block's logit gradients; beta 0 in the first block begins the sums. */
+/* From the block's logit gradients; beta 0 begins the sums. Of a part of a batch, dw and db are weighted. */
 static void block_gradients(pointer *p, real beta)
 {
     const cpl_run_context *r = p->r;
@@ -251,6 +252,8 @@ static void block_gradients(pointer *p, real beta)
         cpl_run_gemm(r, &(cpl_gemm){.transpose_b = 1, .m = p->rows, .n = in, .k = vocab, .a = p->logits, .lda = vocab,
                                     .b = r->in[IN_W].data, .ldb = vocab, .c = r->out[OUT_DX].data + p->row * in,
                                     .ldc = in});
+    if (r->add)
+        cpl_loss_scale(r, p->rows * vocab, r->add_weight, p->logits, p->logits);
     if (r->out[OUT_DW].data)
         cpl_run_gemm(r, &(cpl_gemm){.transpose_a = 1, .m = in, .n = vocab, .k = p->rows, .a = x, .lda = in,
                                     .b = p->logits, .ldb = vocab, .beta = beta, .c = r->out[OUT_DW].data,
@@ -266,8 +269,9 @@ static void begin_run(pointer *p, const cpl_run_context *r)
     *p = (pointer){.r = r, .t = cpl_tensor_geometry(r, &r->in[IN_TARGET]), .s = cpl_tensor_geometry(r, &r->in[IN_COPY]),
                    .vocab = r->in[IN_W].type->dim[1].size,
                    .logit_gradient = r->out[OUT_DX].data || r->out[OUT_DW].data || r->out[OUT_DB].data};
-    sizes n = {.rows = x->rows, .tokens = p->s->rows, .batch = p->t->batch, .longest_t = p->t->longest,
-               .longest_s = p->s->longest, .vocab = p->vocab, .threads = cpl_pool_threads(r->pool)};
+    sizes n = {.rows = x->rows, .block = cpl_loss_block_rows(r->block_rows), .tokens = p->s->rows,
+               .batch = p->t->batch, .longest_t = p->t->longest, .longest_s = p->s->longest, .vocab = p->vocab,
+               .threads = cpl_pool_threads(r->pool)};
     void *index = carve(p, &c, &n);
     p->index = cpl_pair_index_make(index, p->t, p->s);
 }
@@ -277,12 +281,14 @@ static void forward(const cpl_run_context *r)
     pointer p;
     begin_run(&p, r);
     int64_t rows = r->in[IN_X].rows, in = r->in[IN_X].width, count = cpl_loss_count(&r->in[IN_TARGET]);
-    int64_t blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, block = blocks ? (rows + blocks - 1) / blocks : 0;
+    int64_t most = cpl_loss_block_rows(r->block_rows), blocks = (rows + most - 1) / most;
+    int64_t block = blocks ? (rows + blocks - 1) / blocks : 0;
     p.scale = count ? (real)1 / (real)count : 0;
     cpl_run_tasks(r, p.t->batch, sentence_task, &p);
-    if (r->out[OUT_DB].data)
+    int begins = !r->add || r->add_first;
+    if (r->out[OUT_DB].data && begins)
         memset(r->out[OUT_DB].data, 0, (size_t)p.vocab * sizeof(real));
-    if (!rows && r->out[OUT_DW].data)
+    if (!rows && r->out[OUT_DW].data && begins)
         cpl_run_zero(r, r->out[OUT_DW].data, in * p.vocab);
     for (int64_t row = 0; row < rows; row += block) {
         p.row = row;
@@ -291,7 +297,7 @@ static void forward(const cpl_run_context *r)
                                     .b = r->in[IN_W].data, .ldb = p.vocab, .c = p.logits, .ldc = p.vocab});
         cpl_run_tasks(r, (p.rows + TASK_ROWS - 1) / TASK_ROWS, rows_task, &p);
         if (p.logit_gradient)
-            block_gradients(&p, row ? 1 : 0);
+            block_gradients(&p, row || !begins ? 1 : 0);
     }
     cpl_loss_finish(r, count, p.loss, p.correct, rows);
 }
@@ -312,7 +318,7 @@ static cpl_status check(const cpl_shape_context *s, cpl_error *err)
 
 static double flops(const cpl_size_context *s)
 {
-    double products = s->differentiated ? 6.0 : 2.0;
+    double products = 2.0 + (s->differentiated ? 2.0 * (s->out[OUT_DX] != NULL) + 2.0 * (s->out[OUT_DW] != NULL) : 0);
     return products * (double)cpl_type_elements(s->in[IN_X], s->binding) * (double)s->in[IN_W]->dim[1].size;
 }
 
@@ -330,7 +336,8 @@ const cpl_op cpl_op_pointer_cross_entropy = {
     .signature = "x[batch t in] w[in =vocab] b[vocab]? gate[batch t 1] weights[... batch t s] id copy[batch s] "
                  "id target[batch t] -> loss[] correct[] count[] "
                  "; dx[batch t in] dw[in vocab] db[vocab] dgate[batch t 1] dweights[... batch t s]",
-    .flags = CPL_OP_READY,
+    .flags = CPL_OP_READY | CPL_OP_BLOCKS,
+    .adds = 1u << OUT_DW | 1u << OUT_DB,
     .check = check,
     .workspace = workspace,
     .forward = forward,

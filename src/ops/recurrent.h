@@ -1,6 +1,10 @@
 /* recurrent.h: what gru, gru_before and lstm share: the walk over the steps in parts of the batch, the product of
  * the input for all steps at once, the matrix of previous states, and the gradients that need no walk.
  *
+ * Rows of x whose ids are equal are equal themselves (an embedding; pass share_rows says so with one more input, ids):
+ * their product with W is made once, and the gradients of W and x from the sum of their gates' gradients. dx is then
+ * the sum for all rows of an id, in its first row, with zeros in the others: right for whoever adds them up by id.
+ *
  * A part is a range of sentence positions that one task takes through all of its steps; parts never wait for each
  * other. Rows are independent in bits (kernel.h), so where the batch is cut changes nothing but the time. */
 #ifndef CPL_OPS_RECURRENT_H
@@ -17,21 +21,31 @@ typedef struct cpl_recurrent {
     const cpl_geometry *g;
     int reverse;
     int64_t in, u, gates; /* width of x, of a state, and of all gates together */
+    int64_t distinct;     /* rows of x that are multiplied */
+    real *x;              /* [distinct in] */
+    int32_t *which;       /* [rows] the one of these that a row equals; NULL: x is taken as it is */
+    int32_t *first;       /* [distinct] the first row that equals it */
     int64_t parts;
     int64_t cut[CPL_RECURRENT_PARTS + 1]; /* part p: positions cut[p] … cut[p + 1] − 1 */
 } cpl_recurrent;
 
 /* Sizes of a call for `workspace`. */
 typedef struct cpl_recurrent_sizes {
-    int64_t rows, batch, u;
+    int64_t rows, batch, u, in;
+    int64_t entries;  /* of the ids; 0: none were given */
+    int64_t distinct; /* rows of x that are multiplied, at most */
 } cpl_recurrent_sizes;
 
-cpl_recurrent_sizes cpl_recurrent_call_sizes(const cpl_size_context *s);
+/* ids: the number of that input. */
+cpl_recurrent_sizes cpl_recurrent_call_sizes(const cpl_size_context *s, int ids);
+/* The first part of a call's workspace, which cpl_recurrent_begin uses. */
+void cpl_recurrent_carve(cpl_carve *c, const cpl_recurrent_sizes *n);
 /* 2 · rows · gates · (in + u) */
 double cpl_recurrent_flops(const cpl_size_context *s);
 
-/* From inputs 0 … 2 (x, w, r) and the attributes. Cuts the batch so that the costliest part costs the least. */
-void cpl_recurrent_begin(cpl_recurrent *w, const cpl_run_context *r);
+/* From inputs 0 … 2 (x, w, r), the ids and the attributes. Cuts the batch so that the costliest part costs the least.
+ * Gives the sizes of this run; c: the beginning of the workspace, which moves on. */
+cpl_recurrent_sizes cpl_recurrent_begin(cpl_recurrent *w, const cpl_run_context *r, int ids, cpl_carve *c);
 
 /* The time index at walk position i = 0 … longest − 1, in the order of the forward pass. */
 static inline int64_t cpl_recurrent_time(const cpl_recurrent *w, int64_t i)
@@ -46,8 +60,12 @@ static inline int64_t cpl_recurrent_alive(const cpl_recurrent *w, int64_t part, 
     return active <= lo ? 0 : (active < hi ? active : hi) - lo;
 }
 
-/* xg[rows gates] = x·W for all steps. */
+/* xg[distinct gates] = x·W for all steps. */
 void cpl_recurrent_input(const cpl_recurrent *w, real *xg);
+
+/* The n rows of x·W from packed row `row` on, of sentence position lo on, to be changed by the caller: where they do
+ * not stand side by side, in their rows of `rows` [batch gates]. */
+real *cpl_recurrent_projected(const cpl_recurrent *w, real *xg, int64_t row, int64_t lo, int64_t n, real *rows);
 
 /* to[n width] = rows of a state that stood before time k for the first n sentences of a part: rows of `states`
  * [batch t width] at the time before, or of `first` [batch width] (NULL: zeros) at the beginning. */
@@ -60,8 +78,8 @@ void cpl_recurrent_set(const cpl_recurrent *w, int64_t part, const real *from, r
 /* op(A)·op(B) of contiguous or strided matrices over the pool; k = 0 gives zeros. */
 void cpl_recurrent_product(const cpl_recurrent *w, const cpl_gemm *g);
 
-/* After the walk, from dxg[rows gates]: dx, dw, and the first row of db. */
-void cpl_recurrent_gradients(const cpl_recurrent *w, const real *dxg);
+/* After the walk, from dxg[rows gates], which may be changed: dx, dw, and the first row of db. */
+void cpl_recurrent_gradients(const cpl_recurrent *w, real *dxg);
 
 /* to[columns rows] = from[rows columns] transposed, over the pool: the recurrent kernel is read along its rows
  * in each step of the backward pass. */

@@ -86,6 +86,7 @@ const cpl_op cpl_op_reorder = {
     .name = "reorder",
     .doc = "moves sentences from one length order to another",
     .signature = "x[...] -> y[...]",
+    .flags = CPL_OP_CHEAP,
     .attributes = sizeof(cpl_reorder_attributes),
     .check = check,
     .shape = shape,

@@ -88,6 +88,7 @@ const cpl_op cpl_op_take = {
     .name = "take",
     .doc = "one step of a time axis",
     .signature = "x[...] -> y[...]",
+    .flags = CPL_OP_CHEAP,
     .attributes = sizeof(cpl_take_attributes),
     .check = cpl_take_check,
     .shape = cpl_take_shape,

@@ -111,6 +111,7 @@ const cpl_op cpl_op_unpack = {
     .name = "unpack",
     .doc = "packed rows at their places in a rectangle",
     .signature = "x[...] -> y[...]",
+    .flags = CPL_OP_CHEAP,
     .attributes = sizeof(cpl_unpack_attributes),
     .check = check,
     .shape = shape,

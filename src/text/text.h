@@ -106,6 +106,13 @@ size_t cpl_vocabulary_bytes(const cpl_vocabulary *v);      /* memory held */
 cpl_json *cpl_vocabulary_to_json(const cpl_vocabulary *v); /* array of strings, specials included */
 cpl_status cpl_vocabulary_from_json(cpl_vocabulary **v, const cpl_json *array, cpl_error *err);
 
+/* vocabulary_file.c: one token a line, or token TAB count; the line's number less one is the id, and nothing is
+ * stripped. Lines 1 to 4: the padding entry (empty, as Keras's get_vocabulary() has it, or [PAD]), [UNK], [START],
+ * [END]. All that is wrong is told at once (CPL_USAGE), with line and content. kind: what a token may look like
+ * (a space is one of the kind `char` alone). */
+cpl_status cpl_vocabulary_read(cpl_vocabulary **v, const char *path, cpl_tokens kind, cpl_error *err);
+cpl_status cpl_vocabulary_write(const cpl_vocabulary *v, const char *path, cpl_error *err); /* atomic */
+
 /* ---- codec.c: rules + vocabulary, with scratch of its own: one codec for one thread ---- */
 
 typedef struct cpl_codec cpl_codec;

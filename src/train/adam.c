@@ -32,11 +32,12 @@ static cpl_status own_new(cpl_program *p, cpl_error *err)
 
 cpl_status cpl_adam(cpl_program *p, double learning_rate, cpl_error *err)
 {
-    if (!p->ran || p->last_mode != CPL_TRAIN)
+    if (!p->ran || p->last_mode != CPL_TRAIN || p->layout != cpl_parameters_layout(p->engine->parameters))
         CPL_FAIL(err, CPL_USAGE, "cpl_adam needs gradients: call cpl_run(program, CPL_TRAIN, …) before it");
     if (!p->optimizer)
         CPL_TRY(own_new(p, err), err, "cannot update '%s'", p->name);
     own_optimizer *o = p->optimizer;
+    CPL_TRY(cpl_optimizer_follow(o->optimizer, p->gradients, err), err, "cannot update '%s'", p->name);
     if (cpl_scalar(p, "count") == 0)
         return CPL_OK;
     cpl_optimizer_update(o->optimizer, ++o->step, learning_rate, 0);

@@ -99,6 +99,25 @@ void cpl_trainer_tell_message(void *trainer, cpl_log_level level, const char *te
         t->options->message(t->options->user, level == CPL_LOG_WARNING, text);
 }
 
+/* What trains and what does not, by layer. */
+static void add_frozen(const cpl_parameters *p, cpl_json *line)
+{
+    cpl_json *lists[2] = {cpl_json_array(), cpl_json_array()};
+    char last[2][200] = {"", ""};
+    for (size_t i = 0; i < cpl_parameters_count(p); i++) {
+        const cpl_parameter_info *info = cpl_parameters_at(p, i);
+        const char *dot = strrchr(info->path, '.');
+        int trains = cpl_optimizer_changes(info);
+        char layer[200];
+        snprintf(layer, sizeof layer, "%.*s", (int)(dot ? dot - info->path : (long)strlen(info->path)), info->path);
+        if (strcmp(layer, last[trains]) != 0)
+            cpl_json_add_text(lists[trains], layer, strlen(layer));
+        memcpy(last[trains], layer, sizeof layer);
+    }
+    cpl_json_set(line, "trained", lists[1]);
+    cpl_json_set(line, "frozen", lists[0]);
+}
+
 static void add_facts(cpl_trainer *t, cpl_json *line)
 {
     const cpl_engine *e = t->program->engine;
@@ -110,11 +129,16 @@ static void add_facts(cpl_trainer *t, cpl_json *line)
     cpl_json_set(line, "data", cpl_dataset_report_json(t->data));
     cpl_json_set_int(line, "parameters", cpl_parameters_elements(e->parameters));
     cpl_json_set_int(line, "trainable_parameters", cpl_trainer_trainable(t));
+    add_frozen(e->parameters, line);
     cpl_json_set_int(line, "planned_peak_bytes", (int64_t)t->memory.peak);
     cpl_json_set_int(line, "micro_batch", t->memory.micro_batch);
+    cpl_json_set_text(line, "recompute", cpl_recompute_name(t->memory.recompute));
+    cpl_json_set_int(line, "recomputed_calls", t->memory.recomputed);
+    cpl_json_set_int(line, "loss_block_rows", t->memory.loss_block);
     if (t->memory.budget > 0)
         cpl_json_set_int(line, "memory_budget_bytes", (int64_t)t->memory.budget);
     cpl_json_set_text(line, "kernels", e->kernels->name);
+    cpl_json_set_text(line, "precision", cpl_trainer_precision(t));
     cpl_json_set_int(line, "threads", e->threads);
     cpl_json_set_int(line, "steps_per_epoch", t->steps_in_epoch);
 }
@@ -135,13 +159,16 @@ void cpl_trainer_tell_start(cpl_trainer *t)
         cpl_json_set_text(line, "message", t->options->warnings[i]);
         end(t, line);
     }
-    char text[200];
+    char text[240], part[40] = "";
+    if (cpl_trainer_trainable(t) < cpl_parameters_elements(t->program->engine->parameters))
+        snprintf(part, sizeof part, "%" PRId64 " trainable of ", cpl_trainer_trainable(t));
     if (resumed)
         snprintf(text, sizeof text, "going on at epoch %" PRId64 ", step %" PRId64, t->state.epoch + 1, t->state.step);
     else
-        snprintf(text, sizeof text, "%" PRId64 " parameters, %" PRId64 " steps an epoch, %d threads, kernels %s",
-                 cpl_parameters_elements(t->program->engine->parameters), t->steps_in_epoch,
-                 t->program->engine->threads, t->program->engine->kernels->name);
+        snprintf(text, sizeof text, "%s%" PRId64 " parameters, %" PRId64 " steps an epoch, %d threads, kernels %s%s",
+                 part, cpl_parameters_elements(t->program->engine->parameters), t->steps_in_epoch,
+                 t->program->engine->threads, t->program->engine->kernels->name,
+                 t->training->precision == CPL_PRECISION_BFLOAT16 ? ", precision bfloat16" : "");
     cpl_progress_event e = event_of(t, "start");
     e.text = text;
     send(t, &e);
@@ -247,7 +274,7 @@ void cpl_trainer_tell_plan(void *trainer, const char *reason, const cpl_binding 
     cpl_json_set_int(sizes, "batch", capacity->batch);
     for (int i = 0; i < g->symbol_count; i++) {
         char name[80];
-        if (g->symbols[i].kind != CPL_DIM_TIME)
+        if (g->symbols[i].kind != CPL_DIM_TIME || g->symbols[i].nested)
             continue;
         snprintf(name, sizeof name, "tokens_%s", g->symbols[i].name);
         cpl_json_set_int(sizes, name, capacity->rows[i]);

@@ -3,14 +3,14 @@
  * The large parts are known exactly, from the plan of the graph and the sizes of the data. What is held already
  * (vocabularies, graphs, options) is what the library's allocations count, so nothing is forgotten by name.
  *
- * When whole batches do not fit into the budget, they are run in pieces: the largest number of pairs is found that
- * always fits, whichever pairs they are. Everything else (the longest sentence, the model) stays as it is. */
+ * When whole batches do not fit into the budget, means.c finds how they can be run in less memory. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "ops/loss.h"
 #include "train/limit.h"
 #include "train/trainer.h"
 
@@ -48,24 +48,18 @@ int64_t cpl_logits_batch(uint64_t budget, int64_t longest, int64_t vocabulary)
     return one > 0 ? (int64_t)(budget / one) : 0;
 }
 
-/* A loss that makes its logits itself, in blocks. */
-static int is_blocked(const cpl_op *op)
-{
-    return strcmp(op->name, "linear_cross_entropy") == 0 || strcmp(op->name, "pointer_cross_entropy") == 0;
-}
-
 /* What the loss takes in place of whole logits: the workspace of the call that computes it. */
 static void find_logits(cpl_trainer *t)
 {
     const cpl_graph *g = t->program->schedule[CPL_TRAIN].graph;
     cpl_memory_figures *m = &t->memory;
-    int symbol = cpl_program_symbol(t->program, "t");
+    int symbol = cpl_program_place(t->program, "t");
     m->longest_target = t->whole[CPL_TRAIN].longest[symbol];
     m->vocabulary = t->sizes.target_vocabulary;
     m->whole_logits = cpl_logits_bytes(m->longest_target, t->whole[CPL_TRAIN].batch, m->vocabulary);
     for (size_t i = 0; g && i < g->call_count; i++) {
         const cpl_call *c = &g->calls[i];
-        if (c->dead || c->backward || !is_blocked(c->op))
+        if (c->dead || c->backward || !(c->op->flags & CPL_OP_BLOCKS))
             continue;
         cpl_size_context s;
         cpl_call_sizes(g, c, &t->capacity[CPL_TRAIN], t->program->engine->threads, &s);
@@ -89,60 +83,6 @@ cpl_status cpl_trainer_piece_bytes(const cpl_trainer *t, const cpl_binding *trai
     *block = one > other ? one : other;
     *inputs = cpl_program_input_bytes(t->program, &largest);
     return status;
-}
-
-/* A search for the largest piece of a mode that leaves the rest of the memory enough. */
-typedef struct search {
-    cpl_trainer *t;
-    cpl_mode mode;
-    uint64_t room; /* for block and inputs */
-} search;
-
-static cpl_status fits(const search *s, const cpl_binding *piece, int *yes, cpl_error *err)
-{
-    uint64_t block, inputs;
-    const cpl_binding *train = s->mode == CPL_TRAIN ? piece : &s->t->capacity[CPL_TRAIN];
-    cpl_status status = cpl_trainer_piece_bytes(s->t, train, s->mode == CPL_TRAIN ? NULL : piece, &block, &inputs, err);
-    *yes = status == CPL_OK && block + inputs <= s->room;
-    return status;
-}
-
-/* Most pairs that fit, whichever they are: t->capacity of the mode. 0: not even one does. */
-static cpl_status largest_piece(const search *s, int64_t *pairs, cpl_error *err)
-{
-    cpl_binding piece, *best = &s->t->capacity[s->mode];
-    int64_t low = 0, high = s->t->whole[s->mode].batch + 1, at = high - 1; /* low fits, high does not */
-    int yes = 0;
-    while (high - low > 1) {
-        cpl_status status = cpl_trainer_capacity(s->t, s->mode, at, &piece, err);
-        if (status == CPL_OK)
-            status = fits(s, &piece, &yes, err);
-        if (status != CPL_OK)
-            return status;
-        if (yes)
-            low = at, *best = piece;
-        else
-            high = at;
-        at = (low + high) / 2;
-    }
-    *pairs = low;
-    return CPL_OK;
-}
-
-/* Short sentences: more of them hold no more tokens than the longest do, so a piece may have more pairs. */
-static cpl_status allow_more_pairs(const search *s, int64_t pairs, cpl_error *err)
-{
-    cpl_binding piece = s->t->capacity[s->mode];
-    int yes = 0;
-    for (int64_t more = s->t->whole[s->mode].batch; more > pairs && !yes; more = (more + pairs) / 2) {
-        piece.batch = more;
-        cpl_status status = fits(s, &piece, &yes, err);
-        if (status != CPL_OK)
-            return status;
-    }
-    if (yes)
-        s->t->capacity[s->mode] = piece;
-    return CPL_OK;
 }
 
 /* ---- the budget ---- */
@@ -175,29 +115,30 @@ static void find_budget(cpl_trainer *t, const cpl_trainer_options *options, uint
 /* ---- parts ---- */
 
 typedef struct fixed_parts {
-    uint64_t weights, optimizer, data, batches, threads, files, writing, examples, graphs, code;
+    uint64_t weights, gradients, optimizer, data, batches, threads, files, writing, examples, graphs, code;
 } fixed_parts;
 
 static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *options)
 {
     const cpl_engine *e = t->program->engine;
     uint64_t held = cpl_memory_live_bytes() - options->bytes_before, scratch;
-    fixed_parts f = {.weights = cpl_parameters_bytes(e->parameters), .data = cpl_dataset_bytes(t->data),
+    fixed_parts f = {.weights = cpl_parameters_bytes(e->parameters),
+                     .gradients = cpl_parameters_gradient_bytes(e->parameters), .data = cpl_dataset_bytes(t->data),
                      .files = cpl_model_set_bytes(t->set), .examples = t->example_bytes, .code = CODE_TOUCHED};
     scratch = (uint64_t)e->threads * e->kernels->gemm_scratch;
     f.optimizer = cpl_optimizer_state_bytes(t->training, e->parameters);
     f.batches = cpl_batcher_bytes(t->train) + (t->valid ? cpl_batcher_bytes(t->valid) : 0);
     f.threads = scratch + (uint64_t)e->threads * STACK_TOUCHED;
     f.writing = cpl_model_set_write_bytes(t->set);
-    uint64_t named = 2 * f.weights + f.data + f.batches + f.files + scratch + f.examples;
+    uint64_t named = f.weights + f.gradients + f.data + f.batches + f.files + scratch + f.examples;
     f.graphs = held > named ? held - named : 0;
     return f;
 }
 
 static uint64_t sum(const fixed_parts *f)
 {
-    return 2 * f->weights + f->optimizer + f->data + f->batches + f->threads + f->files + f->writing + f->examples +
-           f->graphs + f->code;
+    return f->weights + f->gradients + f->optimizer + f->data + f->batches + f->threads + f->files + f->writing +
+           f->examples + f->graphs + f->code;
 }
 
 static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t reading, cpl_error *err)
@@ -211,7 +152,7 @@ static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t read
     m->count = 0;
     m->peak = 0;
     add(m, "parameters", f->weights, 0);
-    add(m, "gradients", f->weights, 0);
+    add(m, "gradients", f->gradients, 0);
     add(m, "optimizer", f->optimizer, 0);
     add(m, "activations", block, 1);
     add(m, "inputs", inputs, 1);
@@ -229,35 +170,13 @@ static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t read
     return CPL_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- the plan ---- */
 
-/* Pieces of one mode. *pairs 0: it does not fit. */
-static cpl_status choose_mode(cpl_trainer *t, cpl_mode mode, uint64_t room, int64_t *pairs, cpl_error *err)
+uint64_t cpl_trainer_room(const cpl_trainer *t, const cpl_trainer_options *options)
 {
-    search s = {t, mode, room};
-    cpl_status status = largest_piece(&s, pairs, err);
-    if (status == CPL_OK && *pairs > 0 && *pairs < t->whole[mode].batch)
-        status = allow_more_pairs(&s, *pairs, err);
-    return status;
-}
-
-/* Fills t->capacity. A mode whose micro-batch stays 0 does not fit. */
-static cpl_status choose(cpl_trainer *t, uint64_t room, cpl_error *err)
-{
-    cpl_memory_figures *m = &t->memory;
-    search whole = {t, CPL_TRAIN, room};
-    int yes;
-    cpl_program_stage_gradients(t->program, 0);
-    cpl_status status = fits(&whole, &t->whole[CPL_TRAIN], &yes, err);
-    m->micro_batch = yes ? m->batch : 0;
-    m->valid_micro_batch = 0;
-    t->capacity[CPL_TRAIN] = t->whole[CPL_TRAIN];
-    cpl_program_stage_gradients(t->program, !yes && m->batch > 1); /* pieces add up their gradients */
-    if (status == CPL_OK && !yes)
-        status = choose_mode(t, CPL_TRAIN, room, &m->micro_batch, err);
-    if (status == CPL_OK && m->micro_batch > 0 && t->valid)
-        status = choose_mode(t, CPL_EVALUATE, room, &m->valid_micro_batch, err);
-    return status;
+    fixed_parts f = count_fixed(t, options);
+    uint64_t budget = usable(t->memory.budget), fixed = sum(&f);
+    return budget > fixed ? budget - fixed : 0;
 }
 
 static int chosen(const cpl_trainer *t)
@@ -269,6 +188,7 @@ static cpl_status prepare(cpl_trainer *t, cpl_error *err)
 {
     cpl_memory_figures *m = &t->memory;
     m->batch = m->micro_batch = t->whole[CPL_TRAIN].batch;
+    m->loss_block = m->whole_loss_block = CPL_LOSS_BLOCK;
     m->valid_batch = m->valid_micro_batch = t->valid ? t->whole[CPL_EVALUATE].batch : 0;
     int64_t most = m->batch > m->valid_batch ? m->batch : m->valid_batch;
     t->cut = cpl_alloc((size_t)most + 1, sizeof *t->cut);
@@ -283,20 +203,18 @@ static cpl_status fit_budget(cpl_trainer *t, const cpl_trainer_options *options,
                              cpl_error *err)
 {
     cpl_memory_figures *m = &t->memory;
-    uint64_t room = 0;
     cpl_status status = CPL_OK;
     char took[32], text[32];
     for (;;) {
-        room = usable(m->budget) > sum(f) ? usable(m->budget) - sum(f) : 0;
-        status = choose(t, room, err);
+        status = cpl_trainer_choose_means(t, options, err);
         if (status != CPL_OK || chosen(t) || !t->decoder)
             break;
         cpl_trainer_free_examples(t);
-        *f = count_fixed(t, options);
         cpl_log_warning(&t->log, "no examples are shown: translating them does not fit into the budget");
     }
+    *f = count_fixed(t, options);
     if (status == CPL_OK && !chosen(t))
-        return cpl_trainer_refuse_memory(t, sum(f), room, err);
+        return cpl_trainer_refuse_memory(t, sum(f), cpl_trainer_room(t, options), err);
     if (status == CPL_OK && reading > m->budget && m->budget == (uint64_t)t->training->memory)
         CPL_FAIL(err, CPL_USAGE, "reading the data took %s, but the budget is %s (training.memory)" CPL_HINT
                  "a smaller data.train, or a larger training.memory", cpl_bytes_text(took, sizeof took, reading),
@@ -314,7 +232,7 @@ cpl_status cpl_trainer_plan_memory(cpl_trainer *t, const cpl_trainer_options *op
     fixed_parts f = count_fixed(t, options);
     status = list_parts(t, &f, reading, err);
     m->whole_peak = m->peak;
-    find_budget(t, options, sum(&f) - f.optimizer - f.writing, f.weights);
+    find_budget(t, options, sum(&f) - f.optimizer - f.writing, f.gradients);
     if (status == CPL_OK && m->budget > 0)
         status = fit_budget(t, options, &f, reading, err);
     if (status == CPL_OK)

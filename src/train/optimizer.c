@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* A piece of one parameter: offsets count in the blocks of values, gradients and state. */
+/* A piece of one parameter: where it stands in the block of values, and in those of gradients and state. */
 typedef struct piece {
-    int64_t offset, n;
+    int64_t offset, slot, n;
     double squares; /* Σ g² of the piece, for the norm */
 } piece;
 
@@ -25,6 +25,9 @@ struct cpl_optimizer {
     real *first, *second; /* m or momentum; v */
     piece *pieces;
     int64_t count;
+    int64_t *slots; /* by parameter, of the layout that the state has; −1: no state */
+    size_t parameters;
+    int64_t layout;
     /* Of the update that runs. */
     real scale, rate, decay;
 };
@@ -43,7 +46,7 @@ static int states(const cpl_config_training *t)
 
 size_t cpl_optimizer_state_bytes(const cpl_config_training *t, const cpl_parameters *p)
 {
-    return (size_t)states(t) * cpl_parameters_bytes(p);
+    return (size_t)states(t) * cpl_parameters_gradient_bytes(p);
 }
 
 static int64_t cut(const cpl_parameters *p, piece *pieces)
@@ -56,7 +59,7 @@ static int64_t cut(const cpl_parameters *p, piece *pieces)
         for (int64_t from = 0; from < info->elements; from += CPL_CHUNK, count++) {
             int64_t n = info->elements - from < CPL_CHUNK ? info->elements - from : CPL_CHUNK;
             if (pieces)
-                pieces[count] = (piece){.offset = info->offset + from, .n = n};
+                pieces[count] = (piece){.offset = info->offset + from, .slot = info->slot + from, .n = n};
         }
     }
     return count;
@@ -70,6 +73,37 @@ static real *state_block(size_t bytes)
     return block;
 }
 
+/* What is laid out by the parameters' slots as they are now: pieces, and state of zeros. */
+static cpl_status lay_out(cpl_optimizer *o, cpl_error *err)
+{
+    const cpl_parameters *p = o->engine->parameters;
+    size_t bytes = cpl_parameters_gradient_bytes(p);
+    int kept = states(o->t);
+    o->parameters = cpl_parameters_count(p);
+    o->layout = cpl_parameters_layout(p);
+    o->values = cpl_parameters_values(p);
+    o->count = cut(p, NULL);
+    o->pieces = cpl_alloc((size_t)o->count + 1, sizeof *o->pieces);
+    o->slots = cpl_alloc(o->parameters + 1, sizeof *o->slots);
+    o->first = kept > 0 ? state_block(bytes) : NULL;
+    o->second = kept > 1 ? state_block(bytes) : NULL;
+    if (!o->pieces || !o->slots || (kept > 0 && !o->first) || (kept > 1 && !o->second))
+        CPL_FAIL(err, CPL_FAILED, "no memory for the optimizer's state of %zu bytes",
+                 cpl_optimizer_state_bytes(o->t, p));
+    cut(p, o->pieces);
+    for (size_t i = 0; i < o->parameters; i++)
+        o->slots[i] = cpl_parameters_at(p, i)->slot;
+    return CPL_OK;
+}
+
+static void free_layout(cpl_optimizer *o)
+{
+    cpl_release(o->pieces);
+    cpl_release(o->slots);
+    cpl_release(o->first);
+    cpl_release(o->second);
+}
+
 cpl_status cpl_optimizer_new(cpl_optimizer **out, const cpl_config_training *t, cpl_engine *engine,
                              const real *gradients, cpl_error *err)
 {
@@ -77,24 +111,42 @@ cpl_status cpl_optimizer_new(cpl_optimizer **out, const cpl_config_training *t, 
     *out = NULL;
     if (!o)
         CPL_FAIL(err, CPL_FAILED, "no memory for the optimizer");
-    const cpl_parameters *p = engine->parameters;
-    size_t bytes = cpl_parameters_bytes(p);
     o->t = t;
     o->engine = engine;
-    o->values = cpl_parameters_values(p);
     o->gradients = gradients;
-    o->count = cut(p, NULL);
-    o->pieces = cpl_alloc((size_t)o->count, sizeof *o->pieces);
-    if (states(t) > 0)
-        o->first = state_block(bytes);
-    if (states(t) > 1)
-        o->second = state_block(bytes);
-    if (!o->pieces || (states(t) > 0 && !o->first) || (states(t) > 1 && !o->second)) {
+    cpl_status status = lay_out(o, err);
+    if (status != CPL_OK) {
         cpl_optimizer_free(o);
-        CPL_FAIL(err, CPL_FAILED, "no memory for the optimizer's state of %zu bytes", cpl_optimizer_state_bytes(t, p));
+        return status;
     }
-    cut(p, o->pieces);
     *out = o;
+    return CPL_OK;
+}
+
+/* State follows what stays trainable; the state of what is frozen is gone, that of what is thawed begins at zero. */
+cpl_status cpl_optimizer_follow(cpl_optimizer *o, const real *gradients, cpl_error *err)
+{
+    const cpl_parameters *p = o->engine->parameters;
+    cpl_optimizer old = *o;
+    o->gradients = gradients;
+    if (o->layout == cpl_parameters_layout(p) && o->parameters == cpl_parameters_count(p))
+        return CPL_OK;
+    cpl_status status = lay_out(o, err);
+    if (status != CPL_OK) {
+        free_layout(o);
+        *o = old;
+        return status;
+    }
+    for (size_t i = 0; i < old.parameters && i < o->parameters; i++) {
+        size_t bytes = (size_t)cpl_parameters_at(p, i)->elements * sizeof(real);
+        if (old.slots[i] < 0 || o->slots[i] < 0)
+            continue;
+        if (o->first)
+            memcpy(o->first + o->slots[i], old.first + old.slots[i], bytes);
+        if (o->second)
+            memcpy(o->second + o->slots[i], old.second + old.slots[i], bytes);
+    }
+    free_layout(&old);
     return CPL_OK;
 }
 
@@ -102,9 +154,7 @@ void cpl_optimizer_free(cpl_optimizer *o)
 {
     if (!o)
         return;
-    cpl_release(o->pieces);
-    cpl_release(o->first);
-    cpl_release(o->second);
+    free_layout(o);
     cpl_release(o);
 }
 
@@ -114,7 +164,7 @@ static void square_piece(void *arguments, int64_t task, int thread)
     (void)thread;
     cpl_optimizer *o = arguments;
     piece *c = &o->pieces[task];
-    const real *g = o->gradients + c->offset;
+    const real *g = o->gradients + c->slot;
     double sum[4] = {0};
     int64_t i = 0;
     for (; i + 4 <= c->n; i += 4)
@@ -139,10 +189,10 @@ static void adam_piece(void *arguments, int64_t task, int thread)
     (void)thread;
     const cpl_optimizer *o = arguments;
     const cpl_config_optimizer *c = &o->t->optimizer;
-    int64_t at = o->pieces[task].offset;
-    o->engine->kernels->adam(o->pieces[task].n, o->gradients + at, o->scale, o->rate, (real)c->beta_1,
-                             (real)c->beta_2, (real)c->epsilon, o->decay, o->values + at, o->first + at,
-                             o->second + at);
+    int64_t at = o->pieces[task].offset, slot = o->pieces[task].slot;
+    o->engine->kernels->adam(o->pieces[task].n, o->gradients + slot, o->scale, o->rate, (real)c->beta_1,
+                             (real)c->beta_2, (real)c->epsilon, o->decay, o->values + at, o->first + slot,
+                             o->second + slot);
 }
 
 static void sgd_piece(void *arguments, int64_t task, int thread)
@@ -150,15 +200,15 @@ static void sgd_piece(void *arguments, int64_t task, int thread)
     (void)thread;
     const cpl_optimizer *o = arguments;
     const cpl_kernels *k = o->engine->kernels;
-    int64_t at = o->pieces[task].offset, n = o->pieces[task].n;
+    int64_t at = o->pieces[task].offset, slot = o->pieces[task].slot, n = o->pieces[task].n;
     real step = -o->rate * o->scale;
     if (!o->first) {
-        k->axpy(n, step, o->gradients + at, o->values + at);
+        k->axpy(n, step, o->gradients + slot, o->values + at);
         return;
     }
-    k->scale(n, (real)o->t->optimizer.momentum, o->first + at, o->first + at);
-    k->axpy(n, step, o->gradients + at, o->first + at);
-    k->axpy(n, 1, o->first + at, o->values + at);
+    k->scale(n, (real)o->t->optimizer.momentum, o->first + slot, o->first + slot);
+    k->axpy(n, step, o->gradients + slot, o->first + slot);
+    k->axpy(n, 1, o->first + slot, o->values + at);
 }
 
 void cpl_optimizer_update(cpl_optimizer *o, int64_t step, double rate, double norm)

@@ -1,5 +1,5 @@
 /* optimizer.h: adam, adamw and sgd over all parameters of an engine that a gradient reaches. Parameters that none
- * reaches are never touched, not even by weight decay (case A09). */
+ * reaches are never touched, not even by weight decay (cases A09, H03). */
 #ifndef CPL_TRAIN_OPTIMIZER_H
 #define CPL_TRAIN_OPTIMIZER_H
 
@@ -10,9 +10,11 @@ typedef struct cpl_optimizer cpl_optimizer;
 
 /* Bytes of state that the optimizer of these options keeps for parameters of this size. */
 size_t cpl_optimizer_state_bytes(const cpl_config_training *t, const cpl_parameters *p);
-/* Allocates and touches the state. t, the engine and gradients (laid out like the parameters) must outlive it. */
+/* Allocates and touches the state. t, the engine and gradients (laid out by the parameters' slots) must outlive it. */
 cpl_status cpl_optimizer_new(cpl_optimizer **o, const cpl_config_training *t, cpl_engine *engine,
                              const real *gradients, cpl_error *err);
+/* After parts were frozen or thawed: the new block of gradients, and state moved to the new slots. */
+cpl_status cpl_optimizer_follow(cpl_optimizer *o, const real *gradients, cpl_error *err);
 void cpl_optimizer_free(cpl_optimizer *o); /* NULL is fine */
 
 /* Global norm of the gradient, all parameters together; sums of fixed pieces in fixed order, so that it does not

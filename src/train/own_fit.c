@@ -96,7 +96,11 @@ static cpl_status keep(own_fit *f, cpl_error *err)
 static cpl_status run_epoch(own_fit *f, int64_t epoch, cpl_error *err)
 {
     own_sums train = {0}, valid = {0};
-    cpl_status status = train_epoch(f, epoch, &train, err);
+    cpl_status status = cpl_carry_reset(f->program, NULL, 0, err);
+    if (status == CPL_OK)
+        status = train_epoch(f, epoch, &train, err);
+    if (status == CPL_OK)
+        status = cpl_carry_reset(f->program, NULL, 0, err); /* a document of one set is none of the other */
     for (int64_t batch = 0; status == CPL_OK && f->valid && batch < f->valid->count && !stopping(f); batch++)
         status = run_batch(f, f->valid, epoch, batch, &valid, err);
     if (status != CPL_OK || stopping(f))

@@ -24,7 +24,7 @@ cpl_status cpl_trainer_capacity(const cpl_trainer *t, cpl_mode mode, int64_t pai
     cpl_status status = cpl_rows_capacity(&rows, pairs, 0, &c, err);
     if (status != CPL_OK)
         return status;
-    int s = cpl_program_symbol(t->program, "s"), g = cpl_program_symbol(t->program, "t");
+    int s = cpl_program_place(t->program, "s"), g = cpl_program_place(t->program, "t");
     memset(b, 0, sizeof *b);
     b->batch = c.pairs;
     b->rows[s] = c.source_tokens;
@@ -51,7 +51,7 @@ static load load_of(const cpl_batch *b, int64_t i)
 static load most_of(const cpl_trainer *t, cpl_mode mode)
 {
     const cpl_binding *c = &t->capacity[mode];
-    int s = cpl_program_symbol(t->program, "s"), g = cpl_program_symbol(t->program, "t");
+    int s = cpl_program_place(t->program, "s"), g = cpl_program_place(t->program, "t");
     return (load){(double)c->batch, (double)c->rows[s], (double)c->rows[g], (double)c->pairs[s][g]};
 }
 

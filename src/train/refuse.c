@@ -34,7 +34,7 @@ static int pair_fits(const refusal *r, const cpl_binding *b)
 
 static cpl_binding pairs_of(const refusal *r, int64_t pairs, int64_t source, int64_t target)
 {
-    int s = cpl_program_symbol(r->t->program, "s"), g = cpl_program_symbol(r->t->program, "t");
+    int s = cpl_program_place(r->t->program, "s"), g = cpl_program_place(r->t->program, "t");
     cpl_binding b = {.batch = pairs};
     b.rows[s] = pairs * source, b.longest[s] = source;
     b.rows[g] = pairs * target, b.longest[g] = target;
@@ -45,7 +45,7 @@ static cpl_binding pairs_of(const refusal *r, int64_t pairs, int64_t source, int
 /* Rows have START and END: a limit of n tokens leaves n + 2 ids of a source, and n + 1 steps of a target. */
 static cpl_binding limited(const refusal *r, int64_t limit)
 {
-    int s = cpl_program_symbol(r->t->program, "s"), g = cpl_program_symbol(r->t->program, "t");
+    int s = cpl_program_place(r->t->program, "s"), g = cpl_program_place(r->t->program, "t");
     int64_t source = r->one.longest[s], target = r->one.longest[g];
     return pairs_of(r, 1, source < limit + 2 ? source : limit + 2, target < limit + 1 ? target : limit + 1);
 }
@@ -53,7 +53,7 @@ static cpl_binding limited(const refusal *r, int64_t limit)
 /* The largest text.*.max_length, the same on both sides, with which one pair fits. 0: none. */
 static int64_t largest_limit(const refusal *r)
 {
-    int s = cpl_program_symbol(r->t->program, "s"), g = cpl_program_symbol(r->t->program, "t");
+    int s = cpl_program_place(r->t->program, "s"), g = cpl_program_place(r->t->program, "t");
     int64_t low = 0, high = r->one.longest[s] > r->one.longest[g] ? r->one.longest[s] : r->one.longest[g];
     while (high - low > 1) {
         int64_t middle = (low + high) / 2;

@@ -5,10 +5,17 @@
 
 #include "base/error.h"
 
-static cpl_status feed(cpl_program *p, const cpl_batch *b, int64_t first, int64_t pairs, cpl_error *err)
+/* The labels of a model without a decoder are the source rows themselves, without noise. */
+static cpl_status feed(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_t first, int64_t pairs, cpl_error *err)
 {
-    const int64_t *source = b->source_length + first, *target = b->target_length + first;
-    cpl_status status = cpl_feed_ids(p, "source", b->source + first, source, pairs, err);
+    cpl_program *p = t->program;
+    const int64_t *source = b->source_length + first, *target = b->target_length + first, *length = source;
+    const int32_t *const *rows = b->source + first;
+    if (mode == CPL_TRAIN && t->noise_ids)
+        cpl_trainer_add_noise(t, b, first, pairs, &rows, &length);
+    cpl_status status = cpl_feed_ids(p, "source", rows, length, pairs, err);
+    if (status == CPL_OK && t->mirrors)
+        return cpl_feed_ids(p, "labels", b->source + first, source, pairs, err);
     if (status == CPL_OK)
         status = cpl_feed_ids(p, "target_in", b->target_in + first, target, pairs, err);
     if (status == CPL_OK)
@@ -26,14 +33,18 @@ static cpl_status run_piece(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, i
     int64_t first = t->cut[i], pairs = t->cut[i + 1] - first;
     p->step = (uint64_t)(t->state.step + 1); /* dropout is a function of it and of the sentence's place in the batch */
     p->part = (cpl_batch_part){.active = pairs < b->pairs, .first = i == 0, .first_sentence = first, .weight = share};
-    cpl_status status = feed(p, b, first, pairs, err);
+    cpl_status status = feed(t, b, mode, first, pairs, err);
     return status == CPL_OK ? cpl_run(p, mode, err) : status;
 }
 
 /* Labels of sentences first … end − 1: all but padding. */
-static double count_labels(const cpl_batch *b, int64_t first, int64_t end)
+static double count_labels(const cpl_trainer *t, const cpl_batch *b, int64_t first, int64_t end)
 {
     int64_t n = 0;
+    for (int64_t i = first; t->mirrors && i < end; i++)
+        n += b->source_length[i];
+    if (t->mirrors)
+        return (double)n;
     for (int64_t i = first; i < end; i++)
         for (int64_t k = 0; k < b->target_length[i]; k++)
             n += b->target_out[i][k] != 0;
@@ -45,7 +56,7 @@ static void add_piece(const cpl_program *p, cpl_sums *batch)
 {
     double tokens = cpl_scalar(p, "count");
     for (int i = 0; i < p->traced->symbol_count; i++)
-        if (p->traced->symbols[i].kind == CPL_DIM_TIME)
+        if (p->traced->symbols[i].kind == CPL_DIM_TIME && !p->traced->symbols[i].nested)
             batch->computed += (double)p->binding.rows[i];
     if (!(tokens > 0))
         return;
@@ -61,9 +72,9 @@ static cpl_status run_batch(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, c
 {
     cpl_sums batch = {.seen = (double)(b->source_tokens + b->target_tokens)};
     int64_t pieces = cpl_trainer_cut(t, mode, b);
-    double labels = pieces > 1 ? count_labels(b, 0, b->pairs) : 1;
+    double labels = pieces > 1 ? count_labels(t, b, 0, b->pairs) : 1;
     for (int64_t i = 0; i < pieces; i++) {
-        double own = pieces > 1 ? count_labels(b, t->cut[i], t->cut[i + 1]) : 1;
+        double own = pieces > 1 ? count_labels(t, b, t->cut[i], t->cut[i + 1]) : 1;
         cpl_status status = run_piece(t, b, mode, i, labels > 0 ? own / labels : 0, err);
         if (status != CPL_OK)
             return status;

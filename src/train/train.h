@@ -58,12 +58,18 @@ typedef struct cpl_memory_figures {
     uint64_t whole_peak;   /* the peak if no batch was cut */
     int64_t batch;         /* pairs of a whole training batch */
     int64_t micro_batch;   /* any so many training pairs are run in one piece; batch: none is ever cut */
+    cpl_recompute recompute;
+    int recomputed;           /* calls that run again */
+    uint64_t recompute_saved; /* bytes, of the activations of the micro-batches as they are */
+    int64_t loss_block;       /* rows of logits that are made at once */
+    int64_t whole_loss_block; /* the same without a budget */
     int64_t valid_batch, valid_micro_batch; /* the same of validation; 0: there is none */
     /* Logits, had the loss not worked in blocks of rows: of a rectangle [longest batch vocab]. */
     int64_t longest_target, vocabulary;
     uint64_t whole_logits, logits_block;
 } cpl_memory_figures;
 
+const char *cpl_trainer_precision(const cpl_trainer *t); /* "float32", "bfloat16" */
 const cpl_memory_figures *cpl_trainer_memory(const cpl_trainer *t);
 uint64_t cpl_peak_rss(void); /* the most that this process ever held, in bytes */
 

@@ -49,11 +49,17 @@ static cpl_status compile(cpl_trainer *t, cpl_error *err)
     t->sizes = (cpl_model_sizes){.config = t->config,
                                  .source_vocabulary = cpl_vocabulary_size(t->data->source),
                                  .target_vocabulary = cpl_vocabulary_size(t->data->target)};
+    cpl_model_description parts;
+    t->kind->describe(&t->sizes, &parts);
+    t->mirrors = parts.mirrors;
     CPL_TRY(cpl_dataset_check_ids(t->data, t->sizes.source_vocabulary, t->sizes.target_vocabulary, err), err,
             "cannot train on these data");
     cpl_compile_options o = {.name = t->kind->name, .seed = (uint64_t)t->training->seed,
-                             .threads = (int)t->training->threads, .message = (cpl_message_sink)t->log.sink,
-                             .user = t->log.user};
+                             .threads = (int)t->training->threads,
+                             .freeze = t->training->freeze.items,
+                             .freeze_count = (int)t->training->freeze.count,
+                             .bfloat16 = t->training->precision == CPL_PRECISION_BFLOAT16,
+                             .message = (cpl_message_sink)t->log.sink, .user = t->log.user};
     cpl_status status = cpl_compile(&t->program, t->kind->loss, &t->sizes, &o, err);
     cpl_memory_limit limit = cpl_memory_limit_now(0);
     char text[32];
@@ -61,6 +67,8 @@ static cpl_status compile(cpl_trainer *t, cpl_error *err)
         return cpl_error_context(err, status, "cannot build the model within %s of %s", limit.name,
                                  cpl_bytes_text(text, sizeof text, limit.limit));
     CPL_TRY(status, err, "cannot build the model");
+    if (cpl_trainer_trainable(t) == 0)
+        CPL_FAIL(err, CPL_USAGE, "nothing is left to train: all parameters are frozen (training.freeze)");
     return CPL_OK;
 }
 
@@ -106,6 +114,8 @@ cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options
     if (status == CPL_OK)
         status = capacities(t, err);
     if (status == CPL_OK)
+        status = cpl_trainer_prepare_noise(t, err);
+    if (status == CPL_OK)
         status = make_set(t, err);
     if (status == CPL_OK)
         status = prepare_examples(t, err);
@@ -133,6 +143,9 @@ void cpl_trainer_free(cpl_trainer *t)
     cpl_run_log_close(t->run_log);
     cpl_model_file_close(t->checkpoint);
     cpl_release(t->cut);
+    cpl_release(t->noise_ids);
+    cpl_release(t->noise_row);
+    cpl_release(t->noise_length);
     cpl_release(t);
 }
 
@@ -157,13 +170,17 @@ int64_t cpl_trainer_trainable(const cpl_trainer *t)
     return n;
 }
 
+const char *cpl_trainer_precision(const cpl_trainer *t)
+{
+    return t->training->precision == CPL_PRECISION_BFLOAT16 ? "bfloat16" : "float32";
+}
+
 const cpl_memory_figures *cpl_trainer_memory(const cpl_trainer *t)
 {
     return &t->memory;
 }
 
-/* Of a batch that holds its share of all tokens. */
-double cpl_trainer_flops(const cpl_trainer *t)
+cpl_binding cpl_trainer_average(const cpl_trainer *t)
 {
     const cpl_rows *rows = &t->data->train;
     double source = 0, target = 0, products = 0;
@@ -173,9 +190,15 @@ double cpl_trainer_flops(const cpl_trainer *t)
     }
     cpl_binding b = t->whole[CPL_TRAIN];
     double share = (double)b.batch / (double)rows->count;
-    int s = cpl_program_symbol(t->program, "s"), g = cpl_program_symbol(t->program, "t");
+    int s = cpl_program_place(t->program, "s"), g = cpl_program_place(t->program, "t");
     b.rows[s] = (int64_t)(source * share + 0.5);
     b.rows[g] = (int64_t)(target * share + 0.5);
     b.pairs[s][g] = b.pairs[g][s] = (int64_t)(products * share + 0.5);
-    return cpl_program_flops(t->program, CPL_TRAIN, &b);
+    return b;
+}
+
+double cpl_trainer_flops(const cpl_trainer *t)
+{
+    cpl_binding average = cpl_trainer_average(t);
+    return cpl_program_flops(t->program, CPL_TRAIN, &average);
 }

@@ -26,6 +26,10 @@ struct cpl_trainer {
     cpl_binding whole[CPL_MODES];    /* the most that a batch can hold */
     cpl_binding capacity[CPL_MODES]; /* the most that is run at once: a batch, or a piece of one */
     int64_t *cut;                    /* pieces.c: where the pieces of a batch begin [largest batch + 1] */
+    int mirrors;                     /* the model's labels are its source rows (cpl_model_description) */
+    int32_t *noise_ids;              /* noise.c: the source rows of a batch with noise; NULL: there is none */
+    const int32_t **noise_row;
+    int64_t *noise_length;
     cpl_memory_figures memory;
     cpl_model_set *set;
     cpl_optimizer *optimizer;        /* made when the run begins */
@@ -62,6 +66,7 @@ typedef struct cpl_step_result {
     int updated; /* 0: there was no target token, nothing changed */
 } cpl_step_result;
 
+cpl_binding cpl_trainer_average(const cpl_trainer *t); /* a whole training batch with its share of all tokens */
 double cpl_trainer_elapsed(const cpl_trainer *t);
 int cpl_trainer_stopping(const cpl_trainer *t); /* 1: the caller wants it to end */
 
@@ -76,6 +81,14 @@ cpl_status cpl_trainer_plan_memory(cpl_trainer *t, const cpl_trainer_options *op
 cpl_status cpl_trainer_piece_bytes(const cpl_trainer *t, const cpl_binding *train, const cpl_binding *evaluate,
                                    uint64_t *block, uint64_t *inputs, cpl_error *err);
 
+/* What the budget leaves for them, with the program as it stands. */
+uint64_t cpl_trainer_room(const cpl_trainer *t, const cpl_trainer_options *options);
+
+/* means.c: the micro-batches, recomputation and loss blocks that fit t->memory.budget and cost least time: the program
+ * is set to them, t->capacity and t->memory say which. A micro-batch of 0: nothing fits; the program is set to what
+ * needs least. */
+cpl_status cpl_trainer_choose_means(cpl_trainer *t, const cpl_trainer_options *options, cpl_error *err);
+
 /* refuse.c: CPL_USAGE with need, budget, and what would fit. fixed: what every batch size takes; room: what the budget
  * leaves for a batch. */
 cpl_status cpl_trainer_refuse_memory(const cpl_trainer *t, uint64_t fixed, uint64_t room, cpl_error *err);
@@ -85,6 +98,12 @@ cpl_status cpl_trainer_capacity(const cpl_trainer *t, cpl_mode mode, int64_t pai
 /* Cuts a batch into the fewest pieces that t->capacity holds, as even as they can be. Piece i has the sentences
  * t->cut[i] … t->cut[i + 1] − 1. Returns how many there are. */
 int64_t cpl_trainer_cut(cpl_trainer *t, cpl_mode mode, const cpl_batch *b);
+
+/* noise.c: room for the largest batch where data.noise is set; the source rows of sentences first … first + pairs − 1
+ * with this pass's noise, in place of rows and lengths. */
+cpl_status cpl_trainer_prepare_noise(cpl_trainer *t, cpl_error *err);
+void cpl_trainer_add_noise(cpl_trainer *t, const cpl_batch *b, int64_t first, int64_t pairs,
+                           const int32_t *const **rows, const int64_t **lengths);
 
 /* checkpoint.c */
 cpl_status cpl_trainer_save(cpl_trainer *t, cpl_error *err);       /* a checkpoint */

@@ -81,7 +81,12 @@ static void expect_all_right(const place *p, cpl_model *m)
 {
     char pairs[300], *text;
     cpl_error err = CPL_ERROR_INIT;
-    cpl_evaluate_options o = {.pairs = place_file(p, "test.tsv", pairs), .json = 1};
+    cpl_evaluate_options o = {.pairs = place_file(p, "test.tsv", pairs), .json = 1, .metrics = "exact",
+                              .generate = {.beam = 4, .length_penalty = 1}};
+    must(cpl_evaluate(m, &o, &text, &err), &err);
+    assert_true(figure(text, "exact") == 1); /* each path of a beam copies from its own line */
+    cpl_free(text);
+    o.generate = (cpl_generate_options){0}, o.metrics = NULL;
     must(cpl_evaluate(m, &o, &text, &err), &err);
     assert_true(figure(text, "exact") == 1);
     assert_true(figure(text, "accuracy") == 1);

@@ -187,16 +187,95 @@ static void case_F06_options_out_of_range_are_named(void **state)
     static const struct { cpl_generate_options o; const char *text; } wrong[] = {
         {{.temperature = -1}, "temperature is -1"},
         {{.max_length = -2}, "max-length is -2"},
-        {{.batch_size = -3}, "batch-size is -3"}};
+        {{.batch_size = -3}, "batch-size is -3"},
+        {{.beam = 5, .nbest = 10}, "nbest is 10, but beam is 5"}, /* case F05: nothing is translated */
+        {{.beam = 4, .temperature = 1}, "beam is 4 and temperature 1"},
+        {{.length_penalty = NAN}, "length-penalty is nan"},
+        {{.length_penalty_kind = "wu"}, "length-penalty-kind is 'wu'"},
+        {{.top_k = 3}, "top-k is given, but temperature is 0"},
+        {{.temperature = 1, .top_p = 1.5}, "top-p is 1.5"},
+        {{.min_length = 5, .max_length = 4}, "min-length is 5 tokens, but max-length is 4"}};
     place_make(&p);
     model_write(&p, lively, NULL, 0);
     cpl_model *m = model_open(&p);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cpl_error err = CPL_ERROR_INIT;
         assert_int_equal(cpl_generate(&output, m, "a", &wrong[i].o, &err), CPL_USAGE);
         assert_non_null(strstr(err.line[0], wrong[i].text));
         assert_int_equal(run(&p, m, "a\n", &wrong[i].o, out, &err), CPL_USAGE);
     }
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+/* index ||| text ||| score, indexes from 0, best first; the same by any batch; the first text is the plain output. */
+static void case_F05_nbest_lines(void **state)
+{
+    (void)state;
+    place p;
+    char one[8192], out[8192], again[8192];
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *m = model_open(&p);
+    cpl_generate_options o = {.beam = 4, .max_length = 12};
+    must(run(&p, m, "a b c\n\nq\n", &o, one, &err), &err);
+    assert_int_equal(lines_in(one), 3);
+    o.nbest = 3;
+    must(run(&p, m, "a b c\n\nq\n", &o, out, &err), &err);
+    o.batch_size = 1;
+    must(run(&p, m, "a b c\n\nq\n", &o, again, &err), &err);
+    assert_string_equal(out, again);
+    int lines[3] = {0}, last = 0;
+    double before = 0;
+    for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
+        char *text = strstr(line, " ||| "), *score = text ? strstr(text + 5, " ||| ") : NULL;
+        assert_non_null(score);
+        int index = atoi(line);
+        assert_true(index >= last && index < 3);
+        assert_true(lines[index] == 0 || atof(score + 5) <= before);
+        if (lines[index]++ == 0 && index == 0)
+            assert_memory_equal(one, text + 5, (size_t)(score - text - 5));
+        before = atof(score + 5);
+        last = index;
+    }
+    assert_true(lines[0] >= 1 && lines[0] <= 3 && lines[1] == 1 && lines[2] >= 1);
+    o.json = 1;
+    must(run(&p, m, "a b c\n", &o, out, &err), &err);
+    assert_non_null(strstr(out, "\"nbest\": ["));
+    assert_non_null(strstr(out, "\"normalized_score\": "));
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+/* Beam 1 is the same as no beam; a token that the vocabulary lacks is refused. */
+static void tokens_of_rules_are_of_the_vocabulary(void **state)
+{
+    (void)state;
+    place p;
+    char plain[8192], out[8192];
+    static const char *const stranger = "stranger", *const known = "a";
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, lively, NULL, 0);
+    cpl_model *m = model_open(&p);
+    must(run(&p, m, "a b c\nq\n", NULL, plain, &err), &err);
+    must(run(&p, m, "a b c\nq\n", &(cpl_generate_options){.beam = 1}, out, &err), &err);
+    assert_string_equal(out, plain);
+    for (int64_t beam = 1; beam < 4; beam++) {
+        must(run(&p, m, "b c\n", &(cpl_generate_options){.beam = beam, .prefix = "a b", .max_length = 9}, out, &err),
+             &err);
+        assert_memory_equal(out, "a b", 3);
+        must(run(&p, m, "a b c\n", &(cpl_generate_options){.beam = beam, .forbid = &known, .forbid_count = 1}, out,
+                 &err), &err);
+        assert_null(strchr(out, 'a'));
+        must(run(&p, m, "q\n", &(cpl_generate_options){.beam = beam, .force = &known, .force_count = 1}, out, &err),
+             &err);
+        assert_non_null(strchr(out, 'a'));
+    }
+    assert_int_equal(run(&p, m, "a\n", &(cpl_generate_options){.forbid = &stranger, .forbid_count = 1}, out, &err),
+                     CPL_USAGE);
+    assert_non_null(strstr(err.line[0], "'stranger'"));
     cpl_model_close(m);
     place_remove(&p);
 }
@@ -312,6 +391,8 @@ int main(void)
         cmocka_unit_test(samples_follow_the_seed),
         cmocka_unit_test(case_F01_cut_outputs_are_counted),
         cmocka_unit_test(bytes_that_are_no_text_are_replaced_and_told),
+        cmocka_unit_test(case_F05_nbest_lines),
+        cmocka_unit_test(tokens_of_rules_are_of_the_vocabulary),
         cmocka_unit_test(case_F06_options_out_of_range_are_named),
         cmocka_unit_test(case_F07_nan_is_an_error_with_its_place),
         cmocka_unit_test(case_J03_ten_thousand_calls),

@@ -61,6 +61,14 @@ static void rouge_repetition_and_copying_of_a_file(void **state)
     signature_has(root, "rougeL", "nrefs:1|case:lower|");
     signature_has(root, "copy_rate", "tok:13a|");
     cpl_json_free(root);
+    o.tokenize = "none"; /* "mat" and "mat." are two words now if a stop is written */
+    place_write(&p, "out.txt", "The cat sat on the MAT.\na a a a\n");
+    root = scores(NULL, &o);
+    is_near(root, "rouge1", (400. / 6 + 100. / 3) / 2);
+    signature_has(root, "rouge1", "|tok:none|");
+    cpl_json_free(root);
+    o.tokenize = NULL;
+    place_write(&p, "out.txt", "The cat sat on the mat\na a a a\n");
     o.metrics = "rouge2,copy_rate";
     o.json = 0;
     must(cpl_evaluate(NULL, &o, &text, &err), &err);

@@ -62,7 +62,7 @@ static void defaults_are_the_interfaces(void **state)
 {
     static const char *const expected[][2] = {
         {"model.type", "translator"}, {"model.units", "256"}, {"model.embedding", "0"}, {"model.dropout", "0"},
-        {"model.copy", "false"}, {"model.coverage", "0"},
+        {"model.copy", "false"}, {"model.coverage", "0"}, {"model.bottleneck", "0"},
         {"model.recurrent_initializer", "glorot_uniform"}, {"model.encoder.cell", "gru"},
         {"model.encoder.layers", "1"}, {"model.encoder.direction", "both"}, {"model.encoder.merge", "sum"},
         {"model.encoder.residual", "false"}, {"model.decoder.cell", "gru"}, {"model.decoder.layers", "1"},
@@ -74,6 +74,7 @@ static void defaults_are_the_interfaces(void **state)
         {"text.source.too_long", "drop"}, {"text.target.tokens", "word"}, {"text.target.standardize", "none"},
         {"text.target.vocabulary_size", "32000"}, {"text.target.min_count", "1"}, {"text.target.max_length", "0"},
         {"text.target.too_long", "drop"}, {"data.train", ""}, {"data.valid", "5%"}, {"data.swap", "false"},
+        {"data.noise.drop", "0"}, {"data.noise.mask", "0"}, {"data.noise.swap", "0"},
         {"training.batch_size", "64"}, {"training.optimizer.name", "adam"},
         {"training.optimizer.learning_rate", "0.001"}, {"training.optimizer.beta_1", "0.9"},
         {"training.optimizer.beta_2", "0.999"}, {"training.optimizer.epsilon", "1e-07"},
@@ -87,7 +88,8 @@ static void defaults_are_the_interfaces(void **state)
         {"training.early_stopping.min_delta", "0"}, {"training.early_stopping.patience", "5"},
         {"training.early_stopping.restore_best", "true"}, {"training.checkpoint_every", "60s"},
         {"training.log_every", "50"}, {"training.show_examples", "3"}, {"training.threads", "0"},
-        {"training.memory", "0"}, {"training.seed", "1"}};
+        {"training.memory", "0"}, {"training.freeze", "[]"}, {"training.init", "{}"},
+        {"training.precision", "float32"}, {"training.seed", "1"}};
     cpl_error err = CPL_ERROR_INIT;
     cpl_config *c = NULL;
     (void)state;
@@ -231,7 +233,8 @@ static void wrong_kinds_say_got_and_expected(void **state)
                  L1 "'model.encoder.cell' got 'gruu', expected gru, gru_reset_before or lstm",
                  "did you mean 'gru'?");
     expect_error("model: {type: summariser}\n",
-                 L1 "'model.type' got 'summariser', expected translator or summarizer", "did you mean 'summarizer'?");
+                 L1 "'model.type' got 'summariser', expected translator, summarizer or autoencoder",
+                 "did you mean 'summarizer'?");
     expect_error("model: 5\n", L1 "'model' got '5', expected a group of keys", NULL);
     expect_error("- a\n- b\n", L1 "a configuration is a group of keys, got a list", NULL);
     expect_error("training: {validate_every: 0}\n",

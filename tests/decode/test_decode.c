@@ -84,7 +84,7 @@ typedef struct answer {
 } answer;
 
 /* Decodes the sentences `which`, and keeps copies. */
-static void decode(fixture *f, const int *which, int count, double temperature, answer *answers)
+static void decode_as(fixture *f, const int *which, int count, cpl_decode_batch b, answer *answers)
 {
     const int32_t *rows[16];
     int64_t length[16], most[16], number[16];
@@ -92,8 +92,8 @@ static void decode(fixture *f, const int *which, int count, double temperature, 
         rows[i] = sentence[which[i]], length[i] = sentence_length[which[i]];
         most[i] = MOST, number[i] = which[i];
     }
-    cpl_decode_batch b = {.count = count, .source = rows, .length = length, .most = most, .number = number,
-                          .temperature = temperature, .forbidden = 1u << CPL_ID_PADDING, .seed = 11};
+    b.count = count, b.source = rows, b.length = length, b.most = most, b.number = number;
+    b.forbidden = 1u << CPL_ID_PADDING | 1u << CPL_ID_START, b.seed = 11;
     const cpl_decoded *results;
     cpl_error err = CPL_ERROR_INIT;
     must(cpl_decode(f->decoder, &b, &results, &err), &err);
@@ -101,6 +101,11 @@ static void decode(fixture *f, const int *which, int count, double temperature, 
         answers[i] = (answer){.length = results[i].length, .score = results[i].score, .finished = results[i].finished};
         memcpy(answers[i].ids, results[i].ids, (size_t)results[i].length * sizeof(int32_t));
     }
+}
+
+static void decode(fixture *f, const int *which, int count, double temperature, answer *answers)
+{
+    decode_as(f, which, count, (cpl_decode_batch){.temperature = temperature}, answers);
 }
 
 static void expect_same(const answer *a, const answer *b)
@@ -114,21 +119,21 @@ static void expect_same(const answer *a, const answer *b)
 static const char *const lstm[] = {"model.decoder.cell=lstm", "model.encoder.cell=lstm", "model.encoder.merge=concat"};
 static const char *const before[] = {"model.decoder.cell=gru_reset_before", "model.encoder.direction=backward"};
 
-static void check_groupings(const char *const *set, int sets, double temperature)
+static void check_groupings(const char *const *set, int sets, cpl_decode_batch b)
 {
     static const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 3, 0, 2}};
     fixture f = make(set, sets, 1);
     answer alone[SENTENCES], some[SENTENCES];
     int differ = 0;
     for (int i = 0; i < SENTENCES; i++)
-        decode(&f, &i, 1, temperature, &alone[i]);
+        decode_as(&f, &i, 1, b, &alone[i]);
     for (int i = 1; i < SENTENCES; i++)
         differ |= alone[i].length != alone[0].length || alone[i].ids[0] != alone[0].ids[0];
     assert_true(differ); /* or the test would show nothing */
     for (int o = 0; o < 4; o++)
         for (int size = 1; size <= 4; size *= 2)
             for (int at = 0; at < SENTENCES; at += size) {
-                decode(&f, &orders[o][at], size, temperature, some);
+                decode_as(&f, &orders[o][at], size, b, some);
                 for (int i = 0; i < size; i++)
                     expect_same(&some[i], &alone[orders[o][at + i]]);
             }
@@ -138,16 +143,47 @@ static void check_groupings(const char *const *set, int sets, double temperature
 static void case_F09_batch_equals_single(void **state)
 {
     (void)state;
-    check_groupings(NULL, 0, 0);
-    check_groupings(lstm, 3, 0);
-    check_groupings(before, 2, 0);
+    check_groupings(NULL, 0, (cpl_decode_batch){.beam = 0});
+    check_groupings(lstm, 3, (cpl_decode_batch){.beam = 0});
+    check_groupings(before, 2, (cpl_decode_batch){.beam = 0});
+}
+
+static void case_F09_batch_equals_single_with_a_beam(void **state)
+{
+    (void)state;
+    /* without a least length an untrained model's likeliest output has no word */
+    const cpl_decode_batch plain = {.beam = 4, .rules = {.min_length = 4}};
+    const cpl_decode_batch gnmt = {
+        .beam = 4, .length_penalty = 1, .coverage_penalty = 0.2, .rules = {.min_length = 2}};
+    check_groupings(NULL, 0, plain);
+    check_groupings(lstm, 3, gnmt);
+    check_groupings(before, 2, (cpl_decode_batch){.beam = 3, .rules = {.no_repeat = 2, .min_length = 3}});
+}
+
+/* Token for token, with scores, in one batch and alone. */
+static void case_F03_beam_one_equals_greedy(void **state)
+{
+    (void)state;
+    static const int all[] = {0, 1, 2, 3};
+    for (int kind = 0; kind < 3; kind++) {
+        fixture f = make(kind == 0 ? NULL : kind == 1 ? lstm : before, kind == 0 ? 0 : kind == 1 ? 3 : 2, 1);
+        answer greedy[SENTENCES], beam[SENTENCES], wide[SENTENCES];
+        decode(&f, all, SENTENCES, 0, greedy);
+        decode_as(&f, all, SENTENCES, (cpl_decode_batch){.beam = 1, .length_penalty = 1}, beam);
+        decode_as(&f, all, SENTENCES, (cpl_decode_batch){.beam = 5}, wide);
+        for (int i = 0; i < SENTENCES; i++) {
+            expect_same(&beam[i], &greedy[i]);
+            assert_true(wide[i].score >= greedy[i].score - 1e-5 || wide[i].finished > greedy[i].finished);
+        }
+        release(&f);
+    }
 }
 
 /* Draws depend on (seed, line, step), not on the batch. */
 static void samples_do_not_depend_on_the_batch(void **state)
 {
     (void)state;
-    check_groupings(NULL, 0, 0.8);
+    check_groupings(NULL, 0, (cpl_decode_batch){.temperature = 0.8});
 }
 
 static void case_F11_dropout_is_off(void **state)
@@ -263,6 +299,27 @@ static void case_J03_calls_leave_nothing_behind(void **state)
     release(&f);
 }
 
+/* The memory of batch · beam rows is planned once. */
+static void case_B05_a_beam_allocates_nothing_more(void **state)
+{
+    (void)state;
+    fixture f = make(lstm, 3, 1);
+    static const int all[] = {0, 1, 2, 3};
+    const cpl_decode_batch b = {.beam = 4, .length_penalty = 1, .coverage_penalty = .1, .attention = 1};
+    answer a[SENTENCES];
+    decode_as(&f, all, SENTENCES, b, a);
+    uint64_t allocations = cpl_memory_allocations();
+    int64_t plans = cpl_decoder_plans(f.decoder);
+    for (int i = 0; i < 50; i++) {
+        int which = i % SENTENCES;
+        decode_as(&f, &which, 1, b, a);
+        decode_as(&f, all, SENTENCES, b, a);
+    }
+    assert_int_equal(cpl_memory_allocations(), allocations);
+    assert_int_equal(cpl_decoder_plans(f.decoder), plans);
+    release(&f);
+}
+
 /* Lengths 3 to 42 in batches of 1 to 4 need few plans. */
 static void sizes_make_few_plans(void **state)
 {
@@ -284,12 +341,15 @@ int main(void)
     make_sentences();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_F09_batch_equals_single),
+        cmocka_unit_test(case_F09_batch_equals_single_with_a_beam),
+        cmocka_unit_test(case_F03_beam_one_equals_greedy),
         cmocka_unit_test(samples_do_not_depend_on_the_batch),
         cmocka_unit_test(case_F11_dropout_is_off),
         cmocka_unit_test(case_D10_no_state_survives_a_sentence),
         cmocka_unit_test(case_D10_steps_agree_with_one_pass),
         cmocka_unit_test(case_J04_stops_when_all_rows_are_done),
         cmocka_unit_test(case_J03_calls_leave_nothing_behind),
+        cmocka_unit_test(case_B05_a_beam_allocates_nothing_more),
         cmocka_unit_test(sizes_make_few_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

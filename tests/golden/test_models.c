@@ -113,6 +113,30 @@ static void translator_training(void **state)
     golden_close(&g);
 }
 
+/* In bfloat16 the losses of the 20 steps are near Keras's in float32, and not the same. */
+static void translator_training_in_bfloat16(void **state)
+{
+    (void)state;
+    golden g = golden_open("translator");
+    cpl_config *config;
+    cpl_program *p;
+    cpl_model_sizes n = translator_sizes(&config);
+    MUST(cpl_compile(&p, cpl_translator.loss, &n, &(cpl_compile_options){.name = "translator", .bfloat16 = 1}, err));
+    golden_load(&g, p, translator_names, "w.");
+    const cpl_tensor_entry *losses = golden_find(&g, "train.loss");
+    for (int step = 0; step < 20; step++) {
+        feed_translator(&g, p);
+        MUST(cpl_run(p, CPL_TRAIN, err));
+        double loss = cpl_scalar(p, "loss"), want = golden_at(losses, step), off = fabs(loss - want) / want;
+        if (!(off <= 2e-3) || off < 1e-7)
+            fail_msg("loss of step %d is %.9g, expected about %.9g", step + 1, loss, want);
+        MUST(cpl_adam(p, 1e-3, err));
+    }
+    cpl_program_free(p);
+    cpl_config_free(config);
+    golden_close(&g);
+}
+
 static void translator_attention(void **state)
 {
     (void)state;
@@ -178,6 +202,51 @@ static void autoencoder_training(void **state)
     golden_close(&g);
 }
 
+/* The kind that model.type: autoencoder builds. */
+static const golden_name kind_names[] = {
+    {"encoder.embedding.kernel", "encoder/embedding/vars/0", 0},
+    {"encoder.rnn.forward.kernel", "encoder/rnn/forward_layer/cell/vars/0", 0},
+    {"encoder.rnn.forward.recurrent_kernel", "encoder/rnn/forward_layer/cell/vars/1", 0},
+    {"encoder.rnn.forward.bias", "encoder/rnn/forward_layer/cell/vars/2", 0},
+    {"encoder.rnn.backward.kernel", "encoder/rnn/backward_layer/cell/vars/0", 0},
+    {"encoder.rnn.backward.recurrent_kernel", "encoder/rnn/backward_layer/cell/vars/1", 0},
+    {"encoder.rnn.backward.bias", "encoder/rnn/backward_layer/cell/vars/2", 0},
+    {"output.kernel", "layers/dense/vars/0", 0},
+    {"output.bias", "layers/dense/vars/1", 0},
+    {NULL, NULL, 0}};
+
+static void feed_kind(const golden *g, cpl_program *p)
+{
+    golden_feed_mask(g, p, "s", "in.source");
+    golden_feed(g, p, "source", "in.source");
+    golden_feed(g, p, "labels", "in.y");
+}
+
+static void autoencoder_of_a_configuration(void **state)
+{
+    (void)state;
+    golden g = golden_open("autoencoder");
+    cpl_config *config;
+    cpl_program *p, *q;
+    MUST(cpl_config_default(&config, err));
+    MUST(cpl_config_set(config, "model.type", "autoencoder", err));
+    MUST(cpl_config_set(config, "model.units", "8", err));
+    cpl_model_sizes n = {.config = config, .source_vocabulary = 23, .target_vocabulary = 23};
+    assert_ptr_equal(cpl_model_kind_of(config), &cpl_autoencoder);
+    MUST(cpl_compile(&p, cpl_autoencoder.loss, &n, NULL, err));
+    assert_int_equal(cpl_parameter_count(p), sizeof kind_names / sizeof kind_names[0] - 1);
+    golden_load(&g, p, kind_names, "w.");
+    MUST(cpl_compile(&q, cpl_autoencoder.score, &n, &(cpl_compile_options){.share = p, .inference = 1}, err));
+    feed_kind(&g, q);
+    MUST(cpl_run(q, CPL_EVALUATE, err));
+    golden_check_output(&g, q, "logits", "out.logits", 2e-5, golden_find(&g, "in.y"));
+    golden_check_training(&g, p, kind_names, feed_kind);
+    cpl_program_free(q);
+    cpl_program_free(p);
+    cpl_config_free(config);
+    golden_close(&g);
+}
+
 /* Ten greedy tokens (START 2, END 3): END itself and all after it are 0 in the file. */
 static void translator_greedy(void **state)
 {
@@ -220,6 +289,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(translator_training), cmocka_unit_test(translator_attention),
         cmocka_unit_test(translator_context),  cmocka_unit_test(translator_greedy),
         cmocka_unit_test(autoencoder_training),
+        cmocka_unit_test(autoencoder_of_a_configuration), cmocka_unit_test(translator_training_in_bfloat16),
     };
     if (argc > 1 && !cpl_test_choose(tests, sizeof tests / sizeof tests[0], argv[1]))
         return 1;

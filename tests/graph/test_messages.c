@@ -249,7 +249,28 @@ static void case_J01_new_lengths_never_trace_again(void **state)
     cpl_program_free(p);
 }
 
+/* Planned for the longest, a length that was never seen costs what a seen one does: no plan, no allocation. */
+static void case_J01_first_seen_lengths_allocate_nothing(void **state)
+{
+    (void)state;
+    cpl_program *p = compiled(tagger, NULL, NULL);
+    cpl_binding capacity = {.batch = 2};
+    int s = cpl_program_symbol(p, "s");
+    capacity.rows[s] = 22, capacity.longest[s] = 11;
+    MUST(cpl_program_reserve(p, CPL_TRAIN, &capacity, err));
+    MUST(cpl_program_reserve_inputs(p, &capacity, err));
+    step(p, 2, 2);
+    uint64_t allocations = cpl_memory_allocations();
+    for (int64_t length = 3; length <= 11; length++)
+        step(p, 2, length);
+    assert_int_equal(cpl_memory_allocations(), allocations);
+    assert_int_equal(cpl_traces(p), 1);
+    assert_int_equal(cpl_plans(p), 1);
+    cpl_program_free(p);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(case_J01_first_seen_lengths_allocate_nothing),
     cmocka_unit_test(case_A11_prints_once_for_each_run),
     cmocka_unit_test(summary_of_numbers_that_are_not_finite),
     cmocka_unit_test(gradients_go_through),

@@ -1,6 +1,6 @@
 """Writes rouge_fixture.json with the scores that rouge-score gives (see README.md in this folder).
 
-    python3 -m venv v && v/bin/pip install rouge-score==0.1.2
+    python3 -m venv v && v/bin/pip install rouge-score==0.1.2 sacrebleu==2.6.0
     v/bin/python make_rouge_fixture.py
 """
 import importlib.metadata
@@ -9,6 +9,7 @@ import pathlib
 import random
 
 from rouge_score import rouge_scorer
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 KINDS = ["rouge1", "rouge2", "rougeL", "rougeLsum"]
 
@@ -59,6 +60,19 @@ def score(scorer, output, references):
     return {kind: 100 * float(found[kind].fmeasure) for kind in KINDS}
 
 
+class Pieces:
+    """BLEU's pieces of the lower-cased text: rouge-score takes any object that splits."""
+
+    def __init__(self, split):
+        self.split = split
+
+    def tokenize(self, text):
+        return self.split(text.lower()).split()
+
+
+SPLITS = {"13a": Tokenizer13a(), "none": lambda text: text}
+
+
 def main():
     rng = random.Random(11)
     scorer = rouge_scorer.RougeScorer(KINDS, use_stemmer=False)
@@ -68,7 +82,9 @@ def main():
     items += [(sentence(rng, words, 700), [sentence(rng, words, 600)]),
               ("\n".join(sentence(rng, words[:80], 25) for _ in range(12)),
                ["\n".join(sentence(rng, words[:80], 30) for _ in range(9)) for _ in range(2)])]
-    items = [{"output": o, "references": r, "expected": score(scorer, o, r)} for o, r in items]
+    pieces = {name: rouge_scorer.RougeScorer(KINDS, tokenizer=Pieces(split)) for name, split in SPLITS.items()}
+    items = [{"output": o, "references": r, "expected": score(scorer, o, r),
+              **{name: score(s, o, r) for name, s in pieces.items()}} for o, r in items]
     root = {"made_with": "rouge-score " + importlib.metadata.version("rouge-score"), "items": items,
             "mean": {kind: sum(item["expected"][kind] for item in items) / len(items) for kind in KINDS}}
     to = pathlib.Path(__file__).with_name("rouge_fixture.json")

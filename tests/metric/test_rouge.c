@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "metric/rouge.h"
+#include "text/unicode.h"
 
 static cpl_metric_text text_of(const cpl_json *value)
 {
@@ -99,6 +100,43 @@ static void equals_rouge_score(void **state)
     cpl_rouge_free(one);
     cpl_rouge_free(all);
     assert_int_equal(wrong, 0);
+}
+
+static void equals_rouge_score_by_pieces(void **state)
+{
+    if (!*state || !cpl_unicode_available())
+        skip();
+    const cpl_json *items = cpl_json_get(*state, "items");
+    int wrong = 0;
+    for (cpl_bleu_split split = CPL_BLEU_13A; split <= CPL_BLEU_NONE; split++) {
+        cpl_rouge *one = new_rouge();
+        assert_int_equal(cpl_rouge_split(one, split, NULL), CPL_OK);
+        for (size_t i = 0; i < cpl_json_size(items); i++) {
+            cpl_rouge_clear(one);
+            add_item(one, cpl_json_at(items, i));
+            wrong += compare(one, cpl_json_get(cpl_json_at(items, i), cpl_bleu_split_name(split)), i);
+        }
+        cpl_rouge_free(one);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* By hand: я живу в of 4 and 4; with the default's words there are none. Full stops count. */
+static void pieces_are_words_of_any_script(void **state)
+{
+    (void)state;
+    if (!cpl_unicode_available())
+        skip();
+    cpl_rouge *r = new_rouge();
+    char signature[CPL_SIGNATURE_SIZE];
+    cpl_metric_text ref = line("Я живу в Риге."), tea = line("café au lait");
+    assert_int_equal(cpl_rouge_split(r, CPL_BLEU_13A, NULL), CPL_OK);
+    assert_int_equal(cpl_rouge_add(r, line("я ЖИВУ в Москве ."), &ref, 1, NULL), CPL_OK);
+    assert_true(fabs(cpl_rouge_score(r, CPL_ROUGE_1) - 80) < 1e-9);
+    assert_int_equal(cpl_rouge_add(r, line("CAFÉ"), &tea, 1, NULL), CPL_OK);
+    assert_true(fabs(cpl_rouge_score(r, CPL_ROUGE_1) - 65) < 1e-9);
+    assert_non_null(strstr(cpl_rouge_signature(r, CPL_ROUGE_1, signature, sizeof signature), "|tok:13a|"));
+    cpl_rouge_free(r);
 }
 
 static void parts_can_be_merged(void **state)
@@ -209,7 +247,10 @@ static void short_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_rouge_score),    cmocka_unit_test(parts_can_be_merged),
+        cmocka_unit_test(equals_rouge_score),
+        cmocka_unit_test(equals_rouge_score_by_pieces),
+        cmocka_unit_test(pieces_are_words_of_any_script),
+        cmocka_unit_test(parts_can_be_merged),
         cmocka_unit_test(scores_follow_by_hand), cmocka_unit_test(the_best_reference_counts),
         cmocka_unit_test(wrong_use_is_told),     cmocka_unit_test(short_memory_is_told),
     };

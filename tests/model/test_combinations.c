@@ -4,6 +4,7 @@
 #include "model/model_test.h"
 
 #include <stdio.h>
+#include "support/recompute.h"
 
 static const char *const cells[] = {"gru", "lstm", "gru_reset_before"};
 static const char *const scores[] = {"none", "dot", "general", "additive", "multihead"};
@@ -34,6 +35,12 @@ static const char *const *sets_of(const combination *c, char (*text)[80], const 
     return sets;
 }
 
+static void feed_again(cpl_program *p, const void *user)
+{
+    (void)user;
+    feed_whole(p);
+}
+
 static void check_training(const model_case *m)
 {
     cpl_program *p = compile_case(m, m->kind->loss, 0);
@@ -44,6 +51,7 @@ static void check_training(const model_case *m)
     for (size_t i = 0; i < cpl_parameter_count(p); i++)
         if (!cpl_parameter_gradient(p, i))
             fail_msg("no gradient reaches '%s'", cpl_parameter_path(p, i));
+    assert_true(check_recomputation(p, feed_again, NULL) > 0);
     cpl_program_free(p);
 }
 

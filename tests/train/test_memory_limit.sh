@@ -76,4 +76,4 @@ status=0
 [ "$status" = 2 ] || fail "--memory 2MiB, exit $status"
 cmp before m/log.jsonl || fail "--memory 2MiB touched the run"
 grep -q "does not depend on the batch size" errors || fail "--memory 2MiB does not say what is too large"
-"$couplet" plan m.yaml --memory 20MiB | grep -q "^recomputation: none" || fail "plan does not say recomputation"
+"$couplet" plan m.yaml --memory 20MiB | grep -q "^micro-batch 128 of 128, recomputation none" || fail "plan does not say recomputation"

@@ -6,6 +6,7 @@ const cpl_kernels cpl_kernels_reference = {
     .name = "reference",
     .gemm_scratch = 0,
     .gemm = cpl_ref_gemm,
+    .gemm_bf16 = cpl_ref_gemm_bf16,
     .axpy = cpl_ref_axpy,
     .scale = cpl_ref_scale,
     .add = cpl_ref_add,

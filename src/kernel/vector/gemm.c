@@ -21,15 +21,15 @@ typedef struct tile_set {
 #define DEFINE_TILES(R, W)                                                                                             \
     static void packed_##R(const tile_job *t)                                                                          \
     {                                                                                                                  \
-        tile(R, TILE_VECS, 0, t);                                                                                      \
+        tile(R, TILE_VECS, 0, 0, t);                                                                                   \
     }                                                                                                                  \
     static void copy_##R(const tile_job *t)                                                                            \
     {                                                                                                                  \
-        tile(R, TILE_VECS, 1, t);                                                                                      \
+        tile(R, TILE_VECS, 1, 0, t);                                                                                   \
     }                                                                                                                  \
     static void wide_##R(const tile_job *t)                                                                            \
     {                                                                                                                  \
-        tile(R, W, 0, t);                                                                                              \
+        tile(R, W, 0, 0, t);                                                                                           \
     }
 
 #define LIST_TILES(R, W) {packed_##R, copy_##R, wide_##R, W},
@@ -112,13 +112,6 @@ static void run_block(const block *b)
             pack_narrow(g->b + b->p * g->ldb + j, g->ldb, b->depth, columns, b->panel);
         run_panel(b, j, columns, in_place);
     }
-}
-
-/* k is 0: a sum of nothing. */
-static void clear(const cpl_gemm *g)
-{
-    for (int64_t i = 0; i < g->m && g->beta == 0.0f; i++)
-        memset(g->c + i * g->ldc, 0, sizeof(float) * (size_t)g->n);
 }
 
 void CPL_FN(gemm)(const cpl_gemm *g, void *scratch)

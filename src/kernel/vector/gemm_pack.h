@@ -2,6 +2,7 @@
 #ifndef CPL_KERNEL_VECTOR_GEMM_PACK_H
 #define CPL_KERNEL_VECTOR_GEMM_PACK_H
 
+#include "kernel/kernel.h"
 #include "kernel/vector/gemm_tile.h"
 
 /* `total` cut into parts of at most `most` whose sizes differ by one at most, so that no part is a small rest. */
@@ -106,6 +107,13 @@ INLINE void pack_rows(const float *a, int64_t ld, int64_t rows, int64_t k, float
         packed += k * size;
         a += size;
     }
+}
+
+/* k is 0: a sum of nothing. */
+INLINE void clear(const cpl_gemm *g)
+{
+    for (int64_t i = 0; i < g->m && g->beta == 0.0f; i++)
+        memset(g->c + i * g->ldc, 0, sizeof(float) * (size_t)g->n);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef CPL_KERNEL_VECTOR_GEMM_TILE_H
 #define CPL_KERNEL_VECTOR_GEMM_TILE_H
 
+#include "kernel/vector/bf16.h"
 #include "kernel/vector/vec.h"
 
 #ifdef __clang__
@@ -64,7 +65,8 @@ INLINE void tile_finish(const int R, const int V, vec (*sum)[8], const tile_job 
     }
 }
 
-INLINE void tile(const int R, const int V, const int copy, const tile_job *t)
+/* words: a and b hold the words of bf16.h. */
+INLINE void tile(const int R, const int V, const int copy, const int words, const tile_job *t)
 {
     const float *a = t->a;
     const float *b = t->b;
@@ -93,7 +95,7 @@ INLINE void tile(const int R, const int V, const int copy, const tile_job *t)
 
             UNROLL
             for (int v = 0; v < V; v++)
-                sum[r][v] = fma_(x, column[v], sum[r][v]);
+                sum[r][v] = words ? dot_words(x, column[v], sum[r][v]) : fma_(x, column[v], sum[r][v]);
         }
         a += t->a_step;
         b += t->b_step;

@@ -1,4 +1,4 @@
-/* table.c: the table of this instruction set, cpl_kernels_generic, cpl_kernels_avx2 or cpl_kernels_avx512. */
+/* table.c: the table of this instruction set, such as cpl_kernels_generic; kernel/tables.h lists them. */
 #include "kernel/tables.h"
 #include "kernel/vector/gemm_tile.h"
 #include "kernel/vector/vector.h"
@@ -10,6 +10,8 @@ const cpl_kernels CPL_JOIN(kernels, CPL_ISA) = {
     .name = STRING(CPL_ISA),
     .gemm_scratch = SCRATCH_FLOATS * sizeof(float),
     .gemm = CPL_FN(gemm),
+    .gemm_bf16 = CPL_FN(gemm_bf16),
+    .multiplies_bf16 = TOGETHER == 2,
     .axpy = CPL_FN(axpy),
     .scale = CPL_FN(scale),
     .add = CPL_FN(add),

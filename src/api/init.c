@@ -1,0 +1,129 @@
+/* init.c: training.init: parts of other models to begin with. What a part was trained on travels with it: its
+ * vocabulary and text rules become those of the side that it reads or writes (case H06); what contradicts them is
+ * refused. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/model.h"
+#include "api/run_data.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Which side's ids the part's tensors count in: bit 0 source, bit 1 target. */
+static int sides_of(const cpl_model_file *f, const char *part)
+{
+    int sides = 0;
+    for (size_t i = 0; i < cpl_tensor_file_count(f->tensors); i++) {
+        const char *name = cpl_tensor_file_at(f->tensors, i)->name;
+        if (part && !cpl_path_matches(part, name))
+            continue;
+        sides |= strncmp(name, "encoder.embedding.", 18) == 0 ? 1 : 0;
+        sides |= strncmp(name, "decoder.embedding.", 18) == 0 || strncmp(name, "decoder.output.", 15) == 0 ||
+                 strncmp(name, "output.", 7) == 0 ? 2 : 0;
+    }
+    return sides;
+}
+
+/* The first entry in which two vocabularies differ (case H02). */
+static cpl_status refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabulary *b, const char *side, cpl_error *err)
+{
+    int64_t n = cpl_vocabulary_size(a), m = cpl_vocabulary_size(b), at = 0;
+    size_t la = 0, lb = 0;
+    const char *x = "", *y = "";
+    for (; at < n && at < m; at++) {
+        x = cpl_vocabulary_token(a, at, &la), y = cpl_vocabulary_token(b, at, &lb);
+        if (la != lb || memcmp(x, y, la) != 0)
+            break;
+    }
+    if (at == n || at == m)
+        CPL_FAIL(err, CPL_USAGE, "its %s vocabulary has %" PRId64 " entries, the one of the run has %" PRId64, side, n,
+                 m);
+    CPL_FAIL(err, CPL_USAGE, "its %s vocabulary (%" PRId64 " entries) is another than the run's (%" PRId64 "): entry %"
+             PRId64 " is '%.*s' and '%.*s'", side, n, m, at, (int)la, x, (int)lb, y);
+}
+
+static cpl_status take_vocabulary(const cpl_vocabulary *v, const cpl_vocabulary **to, const char *side, cpl_error *err)
+{
+    if (*to && cpl_vocabulary_checksum(v) != cpl_vocabulary_checksum(*to))
+        return refuse_vocabulary(v, *to, side, err);
+    *to = *to ? *to : v;
+    return CPL_OK;
+}
+
+static cpl_status take_rules(cpl_config *c, const cpl_config *from, const char *side, cpl_error *err)
+{
+    static const char *const names[] = {"tokens", "standardize"};
+    cpl_status status = CPL_OK;
+    for (int i = 0; i < 2 && status == CPL_OK; i++) {
+        char key[CPL_CONFIG_KEY_SIZE];
+        cpl_str have = {0}, want = {0};
+        snprintf(key, sizeof key, "text.%s.%s", side, names[i]);
+        int number = cpl_config_find(key);
+        cpl_config_text_of(c, number, &have);
+        cpl_config_text_of(from, number, &want);
+        if (have.failed || want.failed)
+            status = cpl_error_set(err, CPL_FAILED, "out of memory");
+        else if (strcmp(have.data, want.data) != 0 && cpl_config_is_set(c, number))
+            status = cpl_error_set(err, CPL_USAGE, "it was trained with %s %s, but the configuration says %s" CPL_HINT
+                                   "leave '%s' out: text rules travel with the part", key, want.data, have.data, key);
+        else if (strcmp(have.data, want.data) != 0)
+            status = cpl_config_set(c, key, want.data, err);
+        cpl_str_free(&have);
+        cpl_str_free(&want);
+    }
+    return status;
+}
+
+static cpl_status open_part(cpl_run_data *r, size_t i, cpl_error *err)
+{
+    const cpl_config_part *part = &r->config->training.init.items[i];
+    char *path = cpl_model_path(part->path);
+    cpl_status status = path ? cpl_model_file_open(&r->init[i], path, err)
+                             : cpl_error_set(err, CPL_FAILED, "out of memory");
+    cpl_release(path);
+    if (status != CPL_OK)
+        return status;
+    const cpl_model_file *f = r->init[i];
+    int sides = sides_of(f, part->part), one = r->config->model.type == CPL_MODEL_AUTOENCODER;
+    if (sides & 1) {
+        status = take_rules(r->config, f->config, "source", err);
+        if (status == CPL_OK)
+            status = take_vocabulary(f->source, &r->source, "source", err);
+        if (status == CPL_OK && one)
+            status = take_vocabulary(f->source, &r->target, "target", err);
+    }
+    if (status == CPL_OK && (sides & 2)) {
+        status = take_rules(r->config, f->config, "target", err);
+        if (status == CPL_OK)
+            status = take_vocabulary(f->target, &r->target, "target", err);
+    }
+    return status;
+}
+
+cpl_status cpl_run_data_open_init(cpl_run_data *r, cpl_error *err)
+{
+    size_t count = r->config->training.init.count;
+    r->init = count ? cpl_alloc(count, sizeof *r->init) : NULL;
+    if (count && !r->init)
+        CPL_FAIL(err, CPL_FAILED, "out of memory");
+    r->init_count = count; /* cpl_alloc gives zeros: those that were not opened are NULL */
+    for (size_t i = 0; i < count; i++)
+        CPL_TRY(open_part(r, i, err), err, "cannot begin with '%s' (training.init)",
+                r->config->training.init.items[i].written);
+    return CPL_OK;
+}
+
+cpl_status cpl_run_data_load_init(cpl_run_data *r, cpl_error *err)
+{
+    const cpl_parameters *p = cpl_trainer_program(r->trainer)->engine->parameters;
+    for (size_t i = 0; i < r->init_count; i++) {
+        const cpl_config_part *part = &r->config->training.init.items[i];
+        cpl_str table = {0};
+        cpl_status status = cpl_model_file_load_part(r->init[i], part->part, p, &table, err);
+        for (char *line = table.data, *end; line && (end = strchr(line, '\n')); line = end + 1)
+            cpl_log_info(&r->log, "%s: %.*s", part->written, (int)(end - line), line);
+        cpl_str_free(&table);
+        CPL_TRY(status, err, "cannot begin with '%s' (training.init)", part->written);
+    }
+    return CPL_OK;
+}

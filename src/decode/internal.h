@@ -1,0 +1,66 @@
+/* internal.h: a decoder from inside: what decode.c (one path a row) and beam.c (several) share. */
+#ifndef CPL_DECODE_INTERNAL_H
+#define CPL_DECODE_INTERNAL_H
+
+#include "decode/attention.h"
+#include "decode/copy.h"
+#include "decode/decode.h"
+#include "graph/geometry.h"
+
+typedef struct cpl_decode_row {
+    double score;
+    int64_t length, failed;
+    int done, finished;
+} cpl_decode_row;
+
+typedef struct cpl_beam cpl_beam;
+
+/* The step program has `width` rows for each row of the batch, one after the other: 1 without beam search. */
+struct cpl_decoder {
+    cpl_model_description description;
+    int64_t vocabulary;  /* the target's entries */
+    cpl_program *encode; /* NULL: the kind has no memory and begins with zero states */
+    cpl_program *step;   /* a kind without a decoder: encode, whose logits are all steps at once */
+    int64_t room_batch, room_tokens, room_longest; /* the largest sizes that memory was reserved for */
+    int64_t room_rows, room_row_tokens;            /* the same of the step program */
+    real *state[2][CPL_MODEL_PARTS];               /* [rows width], caller order: before and after a step */
+    int now;                                       /* which of the two is before */
+    cpl_decode_row *rows;                          /* [room_batch] */
+    int32_t *token;                                /* this array and those below: [room_rows] */
+    const int32_t **token_row;
+    int64_t *alive;
+    cpl_decoded *results;
+    int32_t *history; /* [steps batch]: what was chosen */
+    size_t history_capacity;
+    int32_t *ids; /* the same, row after row */
+    size_t ids_capacity;
+    real *scratch; /* for each thread three rows of logits */
+    int32_t *path; /* for each thread an output */
+    size_t path_room;
+    cpl_attention_record attention;
+    cpl_decode_copy copy;
+    cpl_beam *beam; /* NULL: never searched */
+    int64_t steps;
+};
+
+/* room.c: memory for a batch whose rows are `width` rows of the step program each. */
+cpl_status cpl_decoder_reserve(cpl_decoder *d, const cpl_decode_batch *b, int64_t width, cpl_error *err);
+cpl_status cpl_decoder_reserve_paths(cpl_decoder *d, int64_t length, cpl_error *err);
+void cpl_decoder_free_rows(cpl_decoder *d);
+/* Scratch of a thread, [vocabulary + longest]; which: 0 to 2. */
+real *cpl_decoder_scratch(const cpl_decoder *d, int thread, int which);
+
+/* decode.c: runs the encode program; its states go to state[0]. */
+cpl_status cpl_decoder_encode(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err);
+/* Runs the step program on `token` and state[now]; the states after it are then state[now]. fan: the lengths of the
+ * memories in `memory`, by row; NULL: those of the encode program. */
+cpl_status cpl_decoder_step(cpl_decoder *d, int64_t rows, const cpl_geometry *fan, real *const *memory,
+                            cpl_error *err);
+/* What decoding a batch came to: the error of its first row that failed. */
+cpl_status cpl_decoder_verdict(const cpl_decoder *d, int64_t count, cpl_error *err);
+
+/* beam.c */
+cpl_status cpl_beam_decode(cpl_decoder *d, const cpl_decode_batch *b, const cpl_decoded **rows, cpl_error *err);
+void cpl_beam_free(cpl_beam *s); /* NULL is fine */
+
+#endif

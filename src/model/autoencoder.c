@@ -1,0 +1,63 @@
+/* autoencoder.c: reference B's wish: an encoder that learns from text alone, label = input, START and END included.
+ *
+ *   model.bottleneck 0: source ─ encoder ─► outputs ─ output ─► logits of each position
+ *   model.bottleneck N: source ─ encoder ─► one vector of N units ─ bridge ─► decoder ─► logits, step by step
+ *
+ * The first has no decoder, so nothing can be left behind when its encoder is taken out. In the second the decoder's
+ * input is its labels one step late, as everywhere (case C13). */
+#include <string.h>
+#include "model/parts.h"
+
+static cpl_node *logits_of(cpl_graph *g, const cpl_model_sizes *n)
+{
+    cpl_node *source = cpl_input(g, "source", CPL_ID("source", n->source_vocabulary), "batch s");
+    cpl_node *y = cpl_model_encode(g, n, source, NULL, NULL).y;
+    return cpl_dense(g, "output", y, &(cpl_dense_options){.units = n->target_vocabulary, .dim = "vocab"});
+}
+
+static cpl_loss_result whole(cpl_graph *g, const cpl_model_sizes *n, cpl_node **logits)
+{
+    *logits = logits_of(g, n);
+    cpl_node *labels = cpl_input(g, "labels", CPL_ID("target", n->target_vocabulary), "batch s");
+    return cpl_masked_cross_entropy(g, *logits, labels);
+}
+
+static void loss(cpl_graph *g, const void *user)
+{
+    cpl_node *logits;
+    cpl_loss_result r = whole(g, user, &logits);
+    cpl_output(g, "loss", r.loss);
+    cpl_output(g, "accuracy", r.accuracy);
+    cpl_output(g, "count", r.count);
+    cpl_minimize(g, r.loss);
+}
+
+static void score(cpl_graph *g, const void *user)
+{
+    cpl_node *logits;
+    cpl_output(g, "loss", whole(g, user, &logits).loss);
+    cpl_output(g, "logits", logits);
+}
+
+static void encode(cpl_graph *g, const void *user)
+{
+    cpl_output(g, "logits", logits_of(g, user));
+}
+
+static void describe(const cpl_model_sizes *n, cpl_model_description *d)
+{
+    (void)n;
+    memset(d, 0, sizeof *d);
+    d->mirrors = 1;
+}
+
+const cpl_model_kind cpl_autoencoder = {
+    .name = "autoencoder", .describe = describe, .loss = loss, .score = score, .encode = encode};
+
+/* encoder.c makes the vector, decoder.c the bridge from it. */
+const cpl_model_kind cpl_bottleneck = {.name = "autoencoder",
+                                       .describe = cpl_seq2seq_describe,
+                                       .loss = cpl_seq2seq_loss,
+                                       .score = cpl_seq2seq_score,
+                                       .encode = cpl_seq2seq_encode,
+                                       .step = cpl_seq2seq_step};
