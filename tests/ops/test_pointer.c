@@ -60,6 +60,24 @@ static void test_mixture(void **state)
     cpl_harness_close(&h);
 }
 
+/* A block for each row, as under a small memory budget: the same to the bit, but for the sums over rows. */
+static void test_blocks_of_one_row(void **state)
+{
+    (void)state;
+    cpl_harness whole, h;
+    open_mixture(&whole, 4, 2);
+    open_mixture(&h, 4, 2);
+    h.block_rows = 1;
+    cpl_harness_forward(&h, 1);
+    for (int i = LOSS; i <= DWEIGHTS; i++) {
+        const real *a = h.out[i].data, *b = whole.out[i].data;
+        for (int64_t k = 0; k < cpl_harness_elements(&h.out[i]); k++)
+            assert_true(i == DW || i == DB || i == LOSS ? fabs((double)(a[k] - b[k])) < 1e-6 : a[k] == b[k]);
+    }
+    cpl_harness_close(&h);
+    cpl_harness_close(&whole);
+}
+
 /* Padding counts for nothing; what neither vocabulary nor source can give costs much and teaches nothing. */
 static void test_padding_and_what_cannot_be(void **state)
 {
@@ -130,6 +148,7 @@ static void test_one_head_points(void **state)
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_mixture),
+                                          cmocka_unit_test(test_blocks_of_one_row),
                                           cmocka_unit_test(test_padding_and_what_cannot_be),
                                           cmocka_unit_test(test_extremes), cmocka_unit_test(test_coverage),
                                           cmocka_unit_test(test_one_head_points)};

@@ -252,6 +252,7 @@ static void context_of(cpl_harness *h, cpl_run_context *r)
     r->geometry = h->geometry;
     r->binding = &h->binding;
     r->attributes = h->attributes;
+    r->block_rows = h->block_rows;
     r->training = h->training;
     r->random_key = h->random_key;
     memcpy(r->in, h->in, sizeof r->in);
@@ -262,6 +263,7 @@ static void context_of(cpl_harness *h, cpl_run_context *r)
 static void run(cpl_harness *h, cpl_run_context *r, int backward, int differentiated)
 {
     cpl_size_context s = {.binding = &h->binding, .attributes = h->attributes, .backward = backward,
+                          .block_rows = h->block_rows,
                           .threads = cpl_pool_threads(h->pool), .differentiated = differentiated};
     for (int i = 0; i < CPL_MAX_INPUTS; i++)
         s.in[i] = h->in[i].type;

@@ -47,6 +47,7 @@ typedef struct cpl_harness {
     cpl_pool *pool;
     void *scratch[CPL_HARNESS_THREADS];
     int training;
+    int64_t block_rows; /* as in cpl_run_context; 0 after opening */
     uint64_t random_key;
 } cpl_harness;
 
