@@ -1,4 +1,5 @@
 /* saving.c: the two means to run a batch of a size in less memory: recomputation, and smaller blocks of rows. */
+#include "graph/plan.h"
 #include "graph/program.h"
 
 /* Walking over an element takes the time of so many operations of a product. */
@@ -21,8 +22,12 @@ cpl_status cpl_program_recompute(cpl_program *p, cpl_recompute level, const cpl_
 
 void cpl_program_block_rows(cpl_program *p, cpl_mode mode, int rows)
 {
-    if (p->schedule[mode].graph)
-        p->schedule[mode].graph->block_rows = rows;
+    cpl_schedule *s = &p->schedule[mode];
+    if (!s->graph || s->graph->block_rows == rows)
+        return;
+    s->graph->block_rows = rows;
+    while (s->plan_count > 0) /* larger blocks would not fit into the workspaces of smaller ones */
+        cpl_plan_free(&s->plans[--s->plan_count]);
 }
 
 static double call_flops(const cpl_program *p, const cpl_graph *g, const cpl_call *c, const cpl_binding *b)
