@@ -184,14 +184,17 @@ typedef struct cpl_attention_options {
     int64_t heads;     /* default 1 */
     int64_t key_units; /* width of all heads together; default: the query's width */
     cpl_score score;
+    double dropout;    /* share of weights that CPL_TRAIN runs drop before they mix the values, 0 ≤ dropout < 1 */
 } cpl_attention_options;
 typedef struct cpl_attention_memory {
     cpl_node *keys, *values; /* [batch s key_units]; values (dot and general: both) may be the memory [batch s units] */
     cpl_node *prepared;      /* additive: cpl_additive_attention_prepare of keys; NULL: none, always allowed */
+    double dropout;          /* additive: of the options it was projected with */
 } cpl_attention_memory;
 typedef struct cpl_attention_result {
     cpl_node *y;       /* [batch t units]: multi-head: as wide as the query; else as the memory */
-    cpl_node *weights; /* [heads batch t s], additive [batch t s]: softmax over the positions that exist */
+    cpl_node *weights; /* [heads batch t s], additive [batch t s]: softmax over the positions that exist,
+                        * as it was before dropout */
 } cpl_attention_result;
 /* Multi-head cross-attention with projections and biases (Vaswani et al. 2017; Keras's MultiHeadAttention). The
  * memory is projected once; queries may come step by step. */
@@ -205,6 +208,7 @@ CPL_API cpl_attention_result cpl_attention(cpl_graph *g, const char *name, cpl_n
 
 typedef struct cpl_additive_attention_options {
     int64_t units; /* in which query and memory are compared; default: the query's width */
+    double dropout; /* as of cpl_attention_options */
 } cpl_additive_attention_options;
 /* Additive attention (Bahdanau et al. 2015): softmax over s of score · tanh(query·W + bias + memory·W' + bias'), with
  * parameters query, key and score (kernel [units 1], bias [1]). query [batch t in], memory [batch s in'] → y

@@ -29,7 +29,7 @@ static widths widths_of(const cpl_config *c)
     return w;
 }
 
-static cpl_status check_heads(const cpl_config *c, cpl_error *err)
+static cpl_status check_heads_and_dropout(const cpl_config *c, cpl_error *err)
 {
     char at[CPL_ERROR_WIDTH];
     const cpl_config_attention *a = &c->model.decoder.attention;
@@ -37,6 +37,10 @@ static cpl_status check_heads(const cpl_config *c, cpl_error *err)
     if (a->heads > 1 && a->score != CPL_ATTEND_MULTIHEAD)
         CPL_FAIL(err, CPL_USAGE, "%s'" ATTENTION "heads' is %" PRId64 ", but only score multihead has heads",
                  cpl_option_where(c, ATTENTION "heads", at), a->heads);
+    if (a->dropout > 0 && a->score == CPL_ATTEND_NONE)
+        CPL_FAIL(err, CPL_USAGE, "%s'" ATTENTION "dropout' is %g, but without attention it has no weights to drop"
+                 CPL_HINT "set " ATTENTION "score, or leave dropout out", cpl_option_where(c, ATTENTION "dropout", at),
+                 a->dropout);
     if (units % a->heads != 0)
         CPL_FAIL(err, CPL_USAGE, "%s'model.units' is %" PRId64 ", which %" PRId64
                  " heads ('model.decoder.attention.heads') do not divide",
@@ -132,7 +136,7 @@ static cpl_status check_pointing(const cpl_config *c, cpl_error *err)
 
 cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err)
 {
-    cpl_status status = check_heads(c, err);
+    cpl_status status = check_heads_and_dropout(c, err);
     if (status == CPL_OK)
         status = check_attention(c, err);
     if (status == CPL_OK)

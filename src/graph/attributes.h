@@ -50,12 +50,21 @@ typedef struct cpl_nest_attributes {
     int32_t zero;
 } cpl_nest_attributes;
 
-/* attention: heads divides the width of q, k, v; scale multiplies q·k; causal 1: step i of q sees keys 0 … i only. */
+/* attention: heads divides the width of q, k, v; scale multiplies q·k; causal 1: step i of q sees keys 0 … i only.
+ * dropout: share of weights that become 0 while training; call: with dropout, a number that no other call has. */
 typedef struct cpl_attention_attributes {
     int32_t heads;
     float scale;
     int32_t causal;
+    float dropout;
+    uint32_t call;
 } cpl_attention_attributes;
+
+/* additive_attention: as of attention. */
+typedef struct cpl_additive_attributes {
+    float dropout;
+    uint32_t call;
+} cpl_additive_attributes;
 
 /* reorder: length orders, each a time symbol or CPL_ORDER_CALLER. */
 typedef struct cpl_reorder_attributes {

@@ -45,6 +45,7 @@ typedef struct cpl_additive_step {
     const real *q, *k, *m;
     const real *e; /* additive_exponentials of all keys, at the same places; NULL: taken on the way */
     const real *v;
+    const real *mask; /* [s]: what each weight is multiplied with before it mixes the memory; NULL: ones */
     real *scratch; /* cpl_additive_scratch(1, s, n) reals, 64-byte aligned */
 } cpl_additive_step;
 
@@ -123,8 +124,8 @@ typedef struct cpl_kernels {
 
     /* e[i] = e^2k[i], a NaN where |k[i]| is above 20: what the keys of a source have in common for all queries. */
     void (*additive_exponentials)(int64_t n, const real *k, real *e);
-    /* One step: weights[s] = softmax of the scores, y[u] = weights · rows of m. Backward, from the weights, dy[u] and
-     * dweights[s] (these two may be NULL): the query's gradient dq[n] alone. */
+    /* One step: weights[s] = softmax of the scores, y[u] = (weights ⊙ mask) · rows of m. Backward, from the weights,
+     * dy[u] and dweights[s] (these two may be NULL): the query's gradient dq[n] alone. */
     void (*additive_step)(const cpl_additive_step *a, real *weights, real *y);
     void (*additive_step_backward)(const cpl_additive_step *a, const real *weights, const real *dy,
                                    const real *dweights, real *dq);

@@ -18,7 +18,7 @@ static cpl_attention_options attention_of(const cpl_config *c)
                                        [CPL_ATTEND_ADDITIVE] = CPL_SCORE_ADDITIVE,
                                        [CPL_ATTEND_MULTIHEAD] = CPL_SCORE_MULTIHEAD};
     const cpl_config_attention *a = &c->model.decoder.attention;
-    return (cpl_attention_options){.heads = a->heads, .key_units = c->model.units,
+    return (cpl_attention_options){.heads = a->heads, .key_units = c->model.units, .dropout = a->dropout,
                                    .score = a->score == CPL_ATTEND_NONE ? CPL_SCORE_MULTIHEAD : scores[a->score]};
 }
 

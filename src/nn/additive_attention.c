@@ -2,6 +2,7 @@
  * score·tanh(query·Wq + bq + memory·Wk + bk) + b weighs the memory itself (Bahdanau et al. 2015). */
 #include "graph/attributes.h"
 #include "graph/graph.h"
+#include "nn/dropout.h"
 #include "nn/now.h"
 
 cpl_attention_memory cpl_additive_attention_project(cpl_graph *g, const char *name, cpl_node *memory,
@@ -10,7 +11,7 @@ cpl_attention_memory cpl_additive_attention_project(cpl_graph *g, const char *na
     int64_t units = o && o->units ? o->units : query_units;
     cpl_enter(g, name);
     cpl_attention_memory m = {.keys = cpl_dense(g, "key", memory, &(cpl_dense_options){.units = units, .dim = "keys"}),
-                              .values = memory};
+                              .values = memory, .dropout = o ? o->dropout : 0};
     cpl_leave(g);
     return m;
 }
@@ -47,7 +48,9 @@ cpl_attention_result cpl_additive_attention_query(cpl_graph *g, const char *name
     if (!e && (lifted || inside_a_loop(g)))
         e = cpl_additive_attention_prepare(g, memory.keys);
     cpl_node *in[] = {q, memory.keys, v, b, memory.values, e};
-    cpl_node *y = cpl_apply(g, "additive_attention", NULL, in, 6);
+    cpl_additive_attributes attributes = {0};
+    attributes.dropout = cpl_weight_dropout(g, memory.dropout, &attributes.call);
+    cpl_node *y = cpl_apply(g, "additive_attention", &attributes, in, 6);
     cpl_attention_result r = {.weights = cpl_node_output(y, 1)};
     r.y = cpl_from_now(g, y, lifted);
     cpl_leave(g);

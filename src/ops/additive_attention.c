@@ -2,10 +2,13 @@
  * queries and keys.
  *
  *     for every sentence (q [t n], k [s n], m [s u]):
- *     p = softmax over s of Σ v · tanh(q_t + k_s) + b        y = p·m        weights = p
+ *     p = softmax over s of Σ v · tanh(q_t + k_s) + b        y = (p ⊙ d)·m        weights = p
  *
  * Backward, from dy and (if anything reads the weights) dp:
- *     dm = pᵀ·dy   ds = softmax'(dy·mᵀ + dp)   dq, dk, dv: kernel additive_scores_backward of ds   db = 0
+ *     dm = (p ⊙ d)ᵀ·dy   ds = softmax'(dy·mᵀ ⊙ d + dp)   dq, dk, dv: kernel additive_scores_backward of ds   db = 0
+ *
+ * d is 1, or while training the mask of weight_drop.h (0 or 1/(1 − rate)), the same in a loop's step as over all
+ * steps at once; weights are reported undropped.
  *
  * b moves all scores of a step alike, which the softmax takes away again: it is a weight of the files only; results
  * do not depend on it and its gradient is 0. Nothing of size t · s · n ever exists: each task gathers one sentence
@@ -17,14 +20,17 @@
  * gradient: all of it is dk. A loop wants dq alone of each step, and after it dk, dv and dm of all steps at once; what
  * is not wanted is not computed. */
 #include <string.h>
+#include "graph/attributes.h"
 #include "graph/op.h"
 #include "ops/carve.h"
+#include "ops/weight_drop.h"
 
 /* Of one thread: a sentence's rows of q, k, m and y (backward: dy), the gradients, and the kernels' scratch. */
 typedef struct sentence_space {
     real *q, *k, *m, *y;
     real *dq, *dk, *dm;
     real *p, *ds, *scratch; /* p, ds [t s] */
+    real *mask;             /* [s], of a single step */
 } sentence_space;
 
 typedef struct additive {
@@ -33,6 +39,7 @@ typedef struct additive {
     int64_t n, u;
     int backward;
     int want_scores;     /* backward: any of dq, dk, dv */
+    cpl_weight_drop drop;
     cpl_pair_index rows; /* of the weights */
     real *dv;            /* backward: [batch n] of each sentence at its position of t */
     char *threads;       /* each thread's space of `bytes` */
@@ -49,6 +56,7 @@ static sentence_space thread_space(cpl_carve *c, int64_t t, int64_t s, int64_t n
     x.m = cpl_carve_reals(c, s * u);
     x.y = cpl_carve_reals(c, t * u);
     x.p = cpl_carve_reals(c, t * s);
+    x.mask = cpl_carve_reals(c, s);
     x.scratch = cpl_carve_reals(c, cpl_additive_scratch(t, s, n));
     if (backward) {
         x.ds = cpl_carve_reals(c, t * s);
@@ -81,6 +89,7 @@ static void begin_run(additive *a, const cpl_run_context *r, int backward)
     a->s = cpl_tensor_geometry(r, &r->in[K]);
     a->n = r->in[Q].width;
     a->u = r->in[M].width;
+    a->drop = cpl_weight_drop_of(r, a->t, ((const cpl_additive_attributes *)r->attributes)->dropout);
     a->want_scores = r->din[Q].data || r->din[K].data || r->din[V].data;
     void *index = cpl_carve_bytes(&c, cpl_pair_index_bytes(a->t->batch, a->t->longest));
     a->rows = cpl_pair_index_make(index, a->t, a->s);
@@ -136,6 +145,13 @@ static void clear(real *rows, int64_t n)
         memset(rows, 0, (size_t)n * sizeof *rows);
 }
 
+/* Weights of a step, or their gradients: those that the mask takes become 0. */
+static void drop(const additive *a, const pair *p, int64_t step, real *row)
+{
+    if (a->drop.limit)
+        cpl_weight_drop_row(&a->drop, (cpl_weight_place){p->i, step, 0}, p->s, row);
+}
+
 /* ---- a single step ---- */
 
 static int single_step(const additive *a)
@@ -143,14 +159,18 @@ static int single_step(const additive *a)
     return a->t->longest == 1;
 }
 
-static cpl_additive_step step_of(const additive *a, const pair *p, real *scratch)
+static cpl_additive_step step_of(const additive *a, const pair *p, const sentence_space *x)
 {
     const cpl_run_context *r = a->r;
     int64_t from = p->j * a->n;
+    for (int64_t j = 0; a->drop.limit && j < p->s; j++)
+        x->mask[j] = 1;
+    drop(a, p, 0, x->mask);
     return (cpl_additive_step){.s = p->s, .n = a->n, .u = a->u, .at = a->s->offset,
                                .q = r->in[Q].data + p->i * a->n, .k = r->in[K].data + from,
                                .m = r->in[M].data + p->j * a->u, .e = r->in[E].data ? r->in[E].data + from : NULL,
-                               .v = r->in[V].data, .scratch = scratch};
+                               .v = r->in[V].data, .mask = a->drop.limit ? x->mask : NULL,
+                               .scratch = x->scratch};
 }
 
 static void step_forward(const additive *a, const pair *p, const sentence_space *x)
@@ -159,7 +179,7 @@ static void step_forward(const additive *a, const pair *p, const sentence_space 
     real *y = r->out[0].data ? r->out[0].data + p->i * a->u : x->y;
 
     if (p->s) {
-        cpl_additive_step step = step_of(a, p, x->scratch);
+        cpl_additive_step step = step_of(a, p, x);
         r->kernels->additive_step(&step, r->out[1].data ? weights_at(a, &r->out[1], 0, p->i) : x->p, y);
     } else {
         clear(y, a->u);
@@ -173,7 +193,7 @@ static void step_backward(const additive *a, const pair *p, const sentence_space
     real *dq = r->din[Q].data + p->i * a->n;
 
     if (p->s) {
-        cpl_additive_step step = step_of(a, p, x->scratch);
+        cpl_additive_step step = step_of(a, p, x);
         r->kernels->additive_step_backward(&step, weights_at(a, &r->out[1], 0, p->i),
                                            r->dout[0].data ? r->dout[0].data + p->i * a->u : NULL,
                                            r->dout[1].data ? weights_at(a, &r->dout[1], 0, p->i) : NULL, dq);
@@ -227,6 +247,8 @@ static void sentence_forward(void *arguments, int64_t task, int thread)
         r->kernels->softmax(p.t, p.s, x.p, p.s);
         for (int64_t k = 0; r->out[1].data && k < p.t; k++)
             memcpy(weights_at(a, &r->out[1], k, p.i), x.p + k * p.s, (size_t)p.s * sizeof(real));
+        for (int64_t k = 0; k < p.t; k++)
+            drop(a, &p, k, x.p + k * p.s);
         r->kernels->gemm(&(cpl_gemm){.m = p.t, .n = a->u, .k = p.s, .a = x.p, .lda = p.s, .b = x.m, .ldb = a->u,
                                      .c = x.y, .ldc = a->u}, r->scratch[thread]);
     } else {
@@ -247,6 +269,12 @@ static void forward(const cpl_run_context *r)
 
 /* ---- backward ---- */
 
+static void gather_weights(const additive *a, const sentence_space *x, const pair *p)
+{
+    for (int64_t k = 0; k < p->t; k++)
+        memcpy(x->p + k * p->s, weights_at(a, &a->r->out[1], k, p->i), (size_t)p->s * sizeof(real));
+}
+
 /* dm, and ds of the scores. */
 static void softmax_part(const additive *a, const sentence_space *x, const pair *p, void *scratch)
 {
@@ -254,6 +282,9 @@ static void softmax_part(const additive *a, const sentence_space *x, const pair 
     const cpl_kernels *f = r->kernels;
     int64_t u = a->u;
 
+    gather_weights(a, x, p);
+    for (int64_t k = 0; k < p->t; k++)
+        drop(a, p, k, x->p + k * p->s);
     if (r->din[M].data)
         f->gemm(&(cpl_gemm){.transpose_a = 1, .m = p->s, .n = u, .k = p->t, .a = x->p, .lda = p->s, .b = x->y,
                             .ldb = u, .c = x->dm, .ldc = u}, scratch);
@@ -261,6 +292,10 @@ static void softmax_part(const additive *a, const sentence_space *x, const pair 
         return;
     f->gemm(&(cpl_gemm){.transpose_b = 1, .m = p->t, .n = p->s, .k = u, .a = x->y, .lda = u, .b = x->m, .ldb = u,
                         .c = x->ds, .ldc = p->s}, scratch);
+    if (a->drop.limit)
+        gather_weights(a, x, p);
+    for (int64_t k = 0; k < p->t; k++)
+        drop(a, p, k, x->ds + k * p->s);
     for (int64_t k = 0; r->dout[1].data && k < p->t; k++)
         f->add(p->s, x->ds + k * p->s, weights_at(a, &r->dout[1], k, p->i), x->ds + k * p->s);
     f->softmax_backward(p->t, p->s, x->p, x->ds, x->ds, p->s);
@@ -288,8 +323,6 @@ static void sentence_backward(void *arguments, int64_t task, int thread)
     if (p.t && p.s) {
         if (a->want_scores)
             gather(a->s, p.j, &r->in[M], x.m);
-        for (int64_t k = 0; k < p.t; k++)
-            memcpy(x.p + k * p.s, weights_at(a, &r->out[1], k, p.i), (size_t)p.s * sizeof(real));
         clear(x.y, p.t * a->u);
         if (r->dout[0].data)
             gather(a->t, p.i, &r->dout[0], x.y);
@@ -337,6 +370,7 @@ static const char *const tests[] = {
     "n=17 u=1 e=absent",
     "n=1 u=7 b=absent e=absent",
     "s=t n=3 u=4 e=absent",
+    "n=5 u=3 e=absent attr.0=0.5",
     NULL
 };
 
@@ -346,6 +380,7 @@ const cpl_op cpl_op_additive_attention = {
     .signature = "q[batch t n] k[batch s n] v[n 1] b[1]? m[batch s u] e[batch s n]? -> y[batch t u] weights[batch t s]",
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_OUT1,
     .flags = CPL_OP_LOCAL,
+    .attributes = sizeof(cpl_additive_attributes),
     .workspace = workspace,
     .forward = forward,
     .backward = backward,

@@ -1,10 +1,11 @@
 /* attention.c: scaled dot-product attention with heads, over the source steps that exist.
  *
  *     for every sentence and head (q [t d], k, v [s d]):
- *     p = softmax over s of scale · q·kᵀ        y = p·v        weights = p
+ *     p = softmax over s of scale · q·kᵀ        y = (p ⊙ m)·v        weights = p
  *
+ * where m is 1, or while training the mask of weight_drop.h (0 or 1/(1 − rate)): weights are reported undropped.
  * Backward, from dy and (if anything reads the weights) dp:
- *     dv = pᵀ·dy   ds = softmax'(dy·vᵀ + dp)   dq = scale · ds·k   dk = scale · dsᵀ·q
+ *     dv = (p ⊙ m)ᵀ·dy   ds = softmax'(dy·vᵀ ⊙ m + dp)   dq = scale · ds·k   dk = scale · dsᵀ·q
  *
  * A sentence's rows do not stand together in packed rows, so each task gathers one sentence into scratch, works
  * on plain matrices and scatters the result. A sentence without source steps has no weights and y = 0. Weights are
@@ -14,6 +15,7 @@
 #include "graph/attributes.h"
 #include "graph/op.h"
 #include "ops/carve.h"
+#include "ops/weight_drop.h"
 
 /* Of one thread: a sentence's rows of q, k, v and y, and the same of their gradients. */
 typedef struct sentence_space {
@@ -28,6 +30,7 @@ typedef struct attention {
     int64_t heads, width, head; /* width = heads · head */
     real scale;
     int causal;
+    cpl_weight_drop drop;
     cpl_pair_index rows;        /* of the weights */
     int64_t pairs;              /* weights of one head */
     char *threads;              /* each thread's space of `bytes` */
@@ -77,6 +80,7 @@ static void begin_run(attention *a, const cpl_run_context *r, int backward)
     a->head = a->width / a->heads;
     a->scale = (real)attributes->scale;
     a->causal = attributes->causal;
+    a->drop = cpl_weight_drop_of(r, a->t, attributes->dropout);
     void *index = cpl_carve_bytes(&c, cpl_pair_index_bytes(a->t->batch, a->t->longest));
     a->rows = cpl_pair_index_make(index, a->t, a->s);
     a->pairs = a->rows.base[a->t->longest];
@@ -140,6 +144,13 @@ static void scatter_weights(const attention *a, int64_t head, const pair *p, con
                (size_t)p->s * sizeof *rows);
 }
 
+/* Weights, or their gradients, of one head: those that the mask takes become 0. */
+static void drop(const attention *a, int64_t head, const pair *p, real *rows)
+{
+    for (int64_t k = 0; a->drop.limit && k < p->t; k++)
+        cpl_weight_drop_row(&a->drop, (cpl_weight_place){p->i, k, head}, p->s, rows + k * p->s);
+}
+
 /* ---- forward ---- */
 
 /* Row by row where a query sees only the keys up to its own step. */
@@ -180,6 +191,7 @@ static void sentence_forward(void *arguments, int64_t task, int thread)
         normalise(a, &p, scores);
         if (r->out[1].data)
             scatter_weights(a, h, &p, scores, r->out[1].data);
+        drop(a, h, &p, scores);
         r->kernels->gemm(&(cpl_gemm){.m = p.t, .n = d, .k = p.s, .a = scores, .lda = p.s, .b = m.v + h * d, .ldb = w,
                                      .c = m.y + h * d, .ldc = w}, r->scratch[thread]);
     }
@@ -213,10 +225,14 @@ static void head_backward(const attention *a, const sentence_space *m, const pai
     int64_t w = a->width, d = a->head, at = h * d, n = p->t * p->s;
 
     gather_weights(a, h, p, r->out[1].data, m->scores);
+    drop(a, h, p, m->scores);
     f->gemm(&(cpl_gemm){.transpose_a = 1, .m = p->s, .n = d, .k = p->t, .a = weights, .lda = p->s, .b = m->y + at,
                         .ldb = w, .c = m->dv + at, .ldc = w}, scratch);
     f->gemm(&(cpl_gemm){.transpose_b = 1, .m = p->t, .n = p->s, .k = d, .a = m->y + at, .lda = w, .b = m->v + at,
                         .ldb = w, .c = m->ds, .ldc = p->s}, scratch);
+    if (a->drop.limit)
+        gather_weights(a, h, p, r->out[1].data, m->scores);
+    drop(a, h, p, m->ds);
     if (r->dout[1].data)
         add_weights(a, h, p, r->dout[1].data, m->ds);
     f->softmax_backward(p->t, p->s, weights, m->ds, m->ds, p->s);
@@ -303,6 +319,8 @@ static const char *const tests[] = {
     "hd=21 attr.0=3 attr.1=0.25",
     "hd=1 attr.0=1 attr.1=1.0",
     "s=t hd=6 attr.0=2 attr.1=0.5 attr.2=1",
+    "hd=6 attr.0=2 attr.1=0.5 attr.3=0.5",
+    "s=t hd=5 attr.0=1 attr.1=1.0 attr.2=1 attr.3=0.25",
     NULL
 };
 

@@ -69,6 +69,7 @@ static void defaults_are_the_interfaces(void **state)
         {"model.decoder.residual", "false"}, {"model.decoder.initial_state", "zero"},
         {"model.decoder.attention.score", "multihead"}, {"model.decoder.attention.heads", "1"},
         {"model.decoder.attention.position", "after"}, {"model.decoder.attention.combine", "add_norm"},
+        {"model.decoder.attention.dropout", "0"},
         {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},
         {"text.source.vocabulary_size", "32000"}, {"text.source.min_count", "1"}, {"text.source.max_length", "0"},
         {"text.source.too_long", "drop"}, {"text.target.tokens", "word"}, {"text.target.standardize", "none"},
@@ -292,6 +293,13 @@ static void combinations_are_checked(void **state)
 {
     cpl_error err = CPL_ERROR_INIT;
     (void)state;
+    expect_error("model: {decoder: {attention: {dropout: 0.96}}}\n",
+                 L1 "'model.decoder.attention.dropout' got '0.96', expected a number from 0 to 0.95", NULL);
+    expect_error("model: {decoder: {attention: {dropout: -0.1}}}\n",
+                 L1 "'model.decoder.attention.dropout' got '-0.1', expected a number from 0 to 0.95", NULL);
+    expect_error("model: {decoder: {initial_state: encoder, attention: {score: none, dropout: 0.1}}}\n",
+                 L1 "'model.decoder.attention.dropout' is 0.1, but without attention it has no weights to drop",
+                 "set model.decoder.attention.score, or leave dropout out");
     expect_error("model: {units: 10, decoder: {attention: {heads: 4}}}\n",
                  L1 "'model.units' is 10, which 4 heads ('model.decoder.attention.heads') do not divide", NULL);
     expect_error("training:\n  optimizer:\n    weight_decay: 0.01\n",

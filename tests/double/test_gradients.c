@@ -193,7 +193,7 @@ static void check_line(const cpl_op *op, const char *line, const cpl_harness_bat
         check_missing_dout(&h);
         check_missing_din(&h);
         check_ready(&h);
-        h.training = 0; /* only dropout knows the difference */
+        h.training = 0; /* only ops that drop know the difference */
         check_backward(&h);
     }
     cpl_harness_close(&h);

@@ -85,7 +85,7 @@ enum { APART = 3 /* rows of a sentence stand this far apart */, MEMORY = 21 };
 typedef struct one_step {
     int64_t s, n, u;
     int32_t *at;
-    real *q, *k, *e, *v, *m, *dy, *dp, *scratch, *weights, *y, *dq;
+    real *q, *k, *e, *v, *m, *dy, *dp, *scratch, *weights, *y, *dq, *mask;
 } one_step;
 
 static one_step step_new(int64_t s, int64_t n, int64_t u, double range)
@@ -101,6 +101,7 @@ static one_step step_new(int64_t s, int64_t n, int64_t u, double range)
     x.dp = numbers(s, 7, 1.0);
     x.scratch = aligned_alloc(64, ((size_t)cpl_additive_scratch(1, s, n) * sizeof(real) + 63) / 64 * 64);
     x.weights = numbers(s, 8, 1.0);
+    x.mask = numbers(s, 11, 2.0);
     x.y = numbers(u, 9, 1.0);
     x.dq = numbers(n, 10, 1.0);
     assert_true(x.at != NULL && x.scratch != NULL);
@@ -111,18 +112,20 @@ static one_step step_new(int64_t s, int64_t n, int64_t u, double range)
 
 static void step_free(one_step *x)
 {
-    real *all[] = {x->q, x->k, x->e, x->v, x->m, x->dy, x->dp, x->scratch, x->weights, x->y, x->dq};
+    real *all[] = {x->q, x->k, x->e, x->v, x->m, x->dy, x->dp, x->scratch, x->weights, x->y, x->dq,
+                   x->mask};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(x->at);
 }
 
-/* missing 1: no dy, 2: no dweights. */
+/* missing 1: no dy, 2: no dweights; with neither missing there is a mask. */
 static void run_step(const cpl_kernels *table, one_step *x, int prepared, int missing)
 {
     cpl_additive_step a = {.s = x->s, .n = x->n, .u = x->u, .at = x->at, .q = x->q, .k = x->k, .m = x->m,
-                           .e = prepared ? x->e : NULL, .v = x->v, .scratch = x->scratch};
+                           .e = prepared ? x->e : NULL, .v = x->v, .scratch = x->scratch,
+                           .mask = missing ? NULL : x->mask};
 
     table->additive_exponentials(x->s * APART * x->n, x->k, x->e);
     table->additive_step(&a, x->weights, x->y);

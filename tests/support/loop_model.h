@@ -7,8 +7,8 @@
 
 enum { WORDS = 11, UNITS = 6, BATCH = 4 };
 
-/* The encoder stands in the body of the loop; attention is additive instead of multi-head. */
-enum { READER_INSIDE = 1, READER_ADDITIVE = 2, READERS = 4 };
+/* The encoder stands in the body of the loop; attention is additive instead of multi-head; its weights are dropped. */
+enum { READER_INSIDE = 1, READER_ADDITIVE = 2, READER_DROPS = 4, READERS = 8 };
 
 typedef struct reader {
     cpl_node *source;
@@ -45,7 +45,8 @@ static void reader_model(cpl_graph *g, const void *user)
     int kind = *(const int *)user;
     reader r = {.source = cpl_input(g, "source", CPL_ID("source", WORDS), "batch s"),
                 .encoder_inside = kind & READER_INSIDE,
-                .attention = {.score = kind & READER_ADDITIVE ? CPL_SCORE_ADDITIVE : CPL_SCORE_MULTIHEAD}};
+                .attention = {.dropout = kind & READER_DROPS ? 0.4 : 0,
+                              .score = kind & READER_ADDITIVE ? CPL_SCORE_ADDITIVE : CPL_SCORE_MULTIHEAD}};
     cpl_node *token = cpl_input(g, "token", CPL_ID("target", WORDS), "batch t");
     cpl_node *label = cpl_input(g, "label", CPL_ID("target", WORDS), "batch t");
     if (!r.encoder_inside)

@@ -56,6 +56,11 @@ void cpl_ref_additive_exponentials(int64_t n, const real *k, real *e)
         e[i] = fabs((double)k[i]) > 20.0 ? (real)NAN : (real)exp(2.0 * (double)k[i]);
 }
 
+static double mask_of(const cpl_additive_step *a, int64_t j)
+{
+    return a->mask != NULL ? (double)a->mask[j] : 1.0;
+}
+
 void cpl_ref_additive_step(const cpl_additive_step *a, real *weights, real *y)
 {
     for (int64_t j = 0; j < a->s; j++)
@@ -65,7 +70,7 @@ void cpl_ref_additive_step(const cpl_additive_step *a, real *weights, real *y)
         double sum = 0.0;
 
         for (int64_t j = 0; j < a->s; j++)
-            sum += (double)weights[j] * (double)a->m[a->at[j] * a->u + c];
+            sum += (double)weights[j] * mask_of(a, j) * (double)a->m[a->at[j] * a->u + c];
         y[c] = (real)sum;
     }
 }
@@ -80,7 +85,7 @@ static void step_scores_backward(const cpl_additive_step *a, const real *weights
         double sum = dweights != NULL ? (double)dweights[j] : 0.0;
 
         for (int64_t c = 0; dy != NULL && c < a->u; c++)
-            sum += (double)dy[c] * (double)a->m[a->at[j] * a->u + c];
+            sum += (double)dy[c] * mask_of(a, j) * (double)a->m[a->at[j] * a->u + c];
         d[j] = (real)sum;
         mean += (double)weights[j] * sum;
     }

@@ -43,6 +43,12 @@ static query query_of(const cpl_additive_step *a)
     return x;
 }
 
+/* Room for a number of each key. */
+static float *behind_rows(const query *x)
+{
+    return x->rows + BLOCK * x->padded;
+}
+
 /* Rows j … j + C − 1 of a sentence, and the ones after them, asked for while these are worked on. */
 typedef struct block {
     const float *row[BLOCK], *ahead[BLOCK];
@@ -143,6 +149,7 @@ INLINE void weighted_block(const int C, const cpl_additive_step *a, int64_t j, c
 void CPL_FN(additive_step)(const cpl_additive_step *a, float *weights, float *y)
 {
     query x = query_of(a);
+    const float *mixing = weights;
     int64_t j = 0;
 
     for (; j + BLOCK <= a->s; j += BLOCK)
@@ -154,11 +161,15 @@ void CPL_FN(additive_step)(const cpl_additive_step *a, float *weights, float *y)
             weights[j] = score_exact(&x, j);
     }
     CPL_FN(softmax)(1, a->s, weights, a->s);
+    if (a->mask != NULL) {
+        CPL_FN(multiply)(a->s, weights, a->mask, behind_rows(&x));
+        mixing = behind_rows(&x);
+    }
     memset(y, 0, sizeof(float) * (size_t)a->u);
     for (j = 0; j + BLOCK <= a->s; j += BLOCK)
-        weighted_block(BLOCK, a, j, weights + j, y);
+        weighted_block(BLOCK, a, j, mixing + j, y);
     for (; j < a->s; j++)
-        weighted_block(1, a, j, weights + j, y);
+        weighted_block(1, a, j, mixing + j, y);
 }
 
 /* ---- the query's gradient ---- */
@@ -194,6 +205,8 @@ static void scores_backward(const cpl_additive_step *a, const float *weights, co
         products_block(BLOCK, a, j, dy, d + j);
     for (; dy != NULL && j < a->s; j++)
         products_block(1, a, j, dy, d + j);
+    if (a->mask != NULL)
+        CPL_FN(multiply)(a->s, d, a->mask, d);
     if (dweights != NULL)
         CPL_FN(add)(a->s, d, dweights, d);
     CPL_FN(softmax_backward)(1, a->s, weights, d, d, a->s);
@@ -243,7 +256,7 @@ void CPL_FN(additive_step_backward)(const cpl_additive_step *a, const float *wei
                                     const float *dweights, float *dq)
 {
     query x = query_of(a);
-    float *d = x.rows + BLOCK * x.padded;
+    float *d = behind_rows(&x);
     int64_t j = 0;
 
     scores_backward(a, weights, dy, dweights, d);
