@@ -83,6 +83,7 @@ int cpl_cli_train(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_plan(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_evaluate(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_score(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_inspect(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_encode(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_extract(const cpl_cli_command *self, int argc, char **argv);

@@ -25,6 +25,9 @@ static const cpl_cli_option generate_options[] = {CPL_CLI_GENERATE(ROW)};
 #define FLAGS cpl_cli_evaluate_flags
 static const cpl_cli_option evaluate_options[] = {CPL_CLI_EVALUATE(ROW)};
 #undef FLAGS
+#define FLAGS cpl_cli_score_flags
+static const cpl_cli_option score_options[] = {CPL_CLI_SCORE(ROW)};
+#undef FLAGS
 #define FLAGS cpl_cli_encode_flags
 static const cpl_cli_option encode_options[] = {CPL_CLI_ENCODE(ROW)};
 #undef FLAGS

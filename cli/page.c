@@ -40,6 +40,13 @@ static const page pages[] = {
      "couplet evaluate de-en test.tsv\n"
      "couplet evaluate de-en test.tsv --metric bleu,exact --json\n"
      "couplet evaluate --outputs test.en test.tsv"},
+    {"score",
+     "Prints, for each line of PAIRS.tsv, the natural logarithm of the probability that MODEL gives to\n"
+     "the target, END included, when it reads the source: the sum over the target's tokens. A token\n"
+     "that the model does not know counts as [UNK]; an empty side or a blank line gets its number too.\n"
+     "With --json also the tokens and the logarithm of each.",
+     "couplet score de-en test.tsv\n"
+     "couplet score de-en test.tsv --json"},
     {"inspect",
      "Prints a model file's options, layers, sizes, training history and the checksum of each tensor.",
      "couplet inspect de-en/model.safetensors"},

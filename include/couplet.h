@@ -586,6 +586,17 @@ typedef struct cpl_evaluate_options {
 } cpl_evaluate_options;
 CPL_API cpl_status cpl_evaluate(cpl_model *model, const cpl_evaluate_options *options, char **text, cpl_error *err);
 
+typedef struct cpl_score_options {
+    const char *pairs;  /* TSV; one column is enough for an autoencoder */
+    int64_t batch_size; /* pairs at a time; 0: 16 */
+    int json;           /* 1: a JSON object a line: tokens, token_log_probabilities, log_probability */
+} cpl_score_options;
+/* The natural logarithm of the probability that the model gives to each target, END included, given its source: a line
+ * for each line of the file, in order, an empty side or a blank line too. Targets are never cut. A token that the model
+ * does not know counts as [UNK]; a model that copies gives its mixture of writing and copying. An autoencoder
+ * without a bottleneck also scores the START that it writes. */
+CPL_API cpl_status cpl_score_pairs(cpl_model *model, const cpl_score_options *options, FILE *out, cpl_error *err);
+
 /* Writes a part of a model ("encoder") into a file of its own: its tensors alone, with vocabularies and text rules. It
  * begins other models (training.init); it generates nothing. */
 CPL_API cpl_status cpl_extract(const char *model, const char *part, const char *output, cpl_error *err);

@@ -125,7 +125,7 @@ static cpl_status score_texts(cpl_figures *f, cpl_model *m, const cpl_dataset *d
 
 /* ---- probabilities of the references ---- */
 
-static cpl_status reserve(cpl_program *p, const cpl_rows *rows, int64_t batch_size, cpl_error *err)
+cpl_status cpl_model_reserve(cpl_program *p, const cpl_rows *rows, int64_t batch_size, cpl_error *err)
 {
     cpl_batch_capacity c;
     CPL_TRY(cpl_rows_capacity(rows, batch_size, 0, &c, err), err, "cannot evaluate");
@@ -169,7 +169,7 @@ static cpl_status score_batches(cpl_figures *f, cpl_program *p, const cpl_rows *
 {
     cpl_batcher *b;
     cpl_batcher_options o = {.batch_size = batch_size, .no_thread = 1};
-    CPL_TRY(reserve(p, rows, batch_size, err), err, "cannot evaluate");
+    CPL_TRY(cpl_model_reserve(p, rows, batch_size, err), err, "cannot evaluate");
     CPL_TRY(cpl_batcher_new(&b, rows, &o, err), err, "cannot evaluate");
     cpl_status status = CPL_OK;
     for (int64_t i = 0; i < cpl_batcher_batches(b) && status == CPL_OK; i++)

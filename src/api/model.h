@@ -52,7 +52,9 @@ void cpl_model_write(const cpl_model *m, const cpl_answer *answer, int tokens, c
 void cpl_model_write_output(const cpl_model *m, const cpl_answer *answer, const cpl_decoded *output, int tokens,
                             cpl_str *out);
 
-/* figures.c: feeds a loss or score graph with a batch of pairs. */
+/* figures.c: memory of a loss or score graph for all batches of such rows. */
+cpl_status cpl_model_reserve(cpl_program *p, const cpl_rows *rows, int64_t batch_size, cpl_error *err);
+/* Feeds it with a batch of pairs. */
 cpl_status cpl_model_feed(cpl_program *p, const cpl_batch *b, cpl_error *err);
 
 /* extract.c: the model file that a path names, which may be the folder of a run. The caller frees it; NULL without

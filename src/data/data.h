@@ -152,6 +152,7 @@ typedef struct cpl_dataset_options {
     const cpl_config_files *pairs;
     int64_t texts; /* validation pairs whose text is kept; −1: all */
     int copy;      /* 1: with extended ids, for a model that copies */
+    int keep_empty; /* 1: a row for every line, also where a side is empty; with `pairs` only */
     const cpl_log *log;
 } cpl_dataset_options;
 

@@ -30,7 +30,8 @@ static cpl_status read_pairs(cpl_maker *m, const cpl_config_files *files, cpl_pa
                              cpl_error *err)
 {
     cpl_pairs_options o = {.swap = m->options->config->data.swap,
-                           .mirror = m->options->config->model.type == CPL_MODEL_AUTOENCODER, .log = m->options->log};
+                           .mirror = m->options->config->model.type == CPL_MODEL_AUTOENCODER,
+                           .keep_empty = m->options->pairs && m->options->keep_empty, .log = m->options->log};
     cpl_status status = cpl_pairs_read(pairs, files, &o, err);
     if (status != CPL_OK)
         return status;

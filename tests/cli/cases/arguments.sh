@@ -25,5 +25,9 @@ try evaluate a b c
 try evaluate --outputs
 try evaluate --outputs o a b c
 try evaluate m p.tsv --tokenize 13b
+try score
+try score m
+try score m p.tsv more
+try score m p.tsv --batch-size 0
 try inspect
 try inspect -- --help more
