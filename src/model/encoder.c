@@ -1,6 +1,7 @@
 /* encoder.c: embedding and recurrent layers, each reading its source in one or both directions; the merged outputs of
  * one feed the next. */
 #include "model/parts.h"
+#include "nn/directions.h"
 
 cpl_cell cpl_model_cell(int choice)
 {
@@ -35,23 +36,6 @@ int64_t cpl_model_encoder_width(const cpl_config *c)
     return c->model.units * (wide ? 2 : 1);
 }
 
-/* The last states of two directions, joined as their outputs are; a cell without c has none to join. */
-static cpl_node *merge_states(cpl_graph *g, cpl_merge how, cpl_node *a, cpl_node *b)
-{
-    if (!a)
-        return NULL;
-    switch (how) {
-    case CPL_CONCAT:
-        return cpl_concat(g, a, b);
-    case CPL_AVERAGE:
-        return cpl_scale(g, cpl_add(g, a, b), 0.5);
-    case CPL_MULTIPLY:
-        return cpl_multiply(g, a, b);
-    default:
-        return cpl_add(g, a, b);
-    }
-}
-
 static cpl_rnn_result layer(cpl_graph *g, const cpl_config *c, int64_t k, cpl_node *x, cpl_node *h, cpl_node *c_state)
 {
     cpl_cell cell = cpl_model_cell(c->model.encoder.cell);
@@ -64,8 +48,9 @@ static cpl_rnn_result layer(cpl_graph *g, const cpl_config *c, int64_t k, cpl_no
     cpl_bidirectional_result b = cpl_bidirectional(g, cpl_model_layer(k), x, &(cpl_bidirectional_options){
         .cell = cell, .units = c->model.units, .merge = how, .recurrent_initializer = recurrent,
         .forward_h = h, .forward_c = c_state, .backward_h = h, .backward_c = c_state});
-    return (cpl_rnn_result){.y = b.y, .h = merge_states(g, how, b.forward.h, b.backward.h),
-                            .c = merge_states(g, how, b.forward.c, b.backward.c)};
+    /* the last states are joined as the outputs are */
+    return (cpl_rnn_result){.y = b.y, .h = cpl_merge_directions(g, how, b.forward.h, b.backward.h),
+                            .c = cpl_merge_directions(g, how, b.forward.c, b.backward.c)};
 }
 
 cpl_model_encoded cpl_model_encode(cpl_graph *g, const cpl_model_sizes *n, cpl_node *source, cpl_node *h, cpl_node *c)

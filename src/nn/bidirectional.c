@@ -1,8 +1,10 @@
 /* bidirectional.c: two recurrent layers, one from each end, merged in time order. */
-#include "graph/graph.h"
+#include "nn/directions.h"
 
-static cpl_node *merge(cpl_graph *g, cpl_merge how, cpl_node *a, cpl_node *b)
+cpl_node *cpl_merge_directions(cpl_graph *g, cpl_merge how, cpl_node *a, cpl_node *b)
 {
+    if (!a)
+        return NULL;
     switch (how) {
     case CPL_CONCAT:
         return cpl_concat(g, a, b);
@@ -26,7 +28,7 @@ cpl_bidirectional_result cpl_bidirectional(cpl_graph *g, const char *name, cpl_n
     cpl_bidirectional_result r = {.forward = cpl_rnn(g, "forward", x, &direction)};
     direction.h = o->backward_h, direction.c = o->backward_c, direction.reverse = 1;
     r.backward = cpl_rnn(g, "backward", x, &direction);
-    r.y = merge(g, o->merge, r.forward.y, r.backward.y);
+    r.y = cpl_merge_directions(g, o->merge, r.forward.y, r.backward.y);
     cpl_leave(g);
     return r;
 }

@@ -114,9 +114,7 @@ static void forward(const cpl_run_context *r)
 /* It is added to another loss, with a weight. */
 static void backward(const cpl_run_context *r)
 {
-    if (r->din[IN_WEIGHTS].data)
-        cpl_loss_scale(r, r->in[IN_WEIGHTS].rows * r->in[IN_WEIGHTS].width, r->dout[0].data ? r->dout[0].data[0] : 0,
-                       r->out[1].data, r->din[IN_WEIGHTS].data);
+    cpl_loss_backward(r, 1, 1);
 }
 
 static cpl_status check(const cpl_shape_context *s, cpl_error *err)

@@ -50,12 +50,9 @@ static void forward(const cpl_run_context *r)
     cpl_loss_finish(r, count, s.loss, s.correct, rows);
 }
 
-/* Only of use where the loss is not what is minimised itself: d is the gradient already. */
 static void backward(const cpl_run_context *r)
 {
-    if (r->din[0].data)
-        cpl_loss_scale(r, r->in[0].rows * r->in[0].width, r->dout[0].data ? r->dout[0].data[0] : 0, r->out[3].data,
-                       r->din[0].data);
+    cpl_loss_backward(r, 1, 3);
 }
 
 static double flops(const cpl_size_context *s)

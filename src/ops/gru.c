@@ -168,6 +168,7 @@ const cpl_op cpl_op_gru = {
                  "-> y[batch t u] h[batch u] ; keep[batch t 4u]",
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_OUT0,
     .for_weights = CPL_KEEP_IN0,
+    .ids = 5,
     .attributes = sizeof(cpl_recurrent_attributes),
     .workspace = workspace,
     .forward = forward,

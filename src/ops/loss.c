@@ -106,3 +106,17 @@ void cpl_loss_scale(const cpl_run_context *r, int64_t n, real by, const real *fr
     scaling s = {r->kernels, n, by, from, to};
     cpl_run_tasks(r, cpl_chunks(n), scale_task, &s);
 }
+
+void cpl_loss_backward(const cpl_run_context *r, int inputs, int first)
+{
+    real by = r->dout[0].data ? r->dout[0].data[0] : 0;
+    for (int i = 0; i < inputs; i++)
+        if (r->din[i].data)
+            cpl_loss_scale(r, r->in[i].rows * r->in[i].width, by, r->out[first + i].data, r->din[i].data);
+}
+
+double cpl_loss_flops(const cpl_size_context *s)
+{
+    double products = 2.0 + (s->differentiated ? 2.0 * (s->out[3] != NULL) + 2.0 * (s->out[4] != NULL) : 0);
+    return products * (double)cpl_type_elements(s->in[0], s->binding) * (double)s->in[1]->dim[1].size;
+}

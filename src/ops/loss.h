@@ -37,6 +37,13 @@ typedef struct cpl_loss_rows {
 } cpl_loss_rows;
 void cpl_loss_run(const cpl_run_context *r, const cpl_loss_rows *l);
 
+/* The hidden outputs from `first` on are the gradients of the first `inputs` inputs already; this scales them, and is
+ * only of use where the loss is not what is minimised itself. */
+void cpl_loss_backward(const cpl_run_context *r, int inputs, int first);
+
+/* Of a loss that projects x [rows in] by w [in vocab], inputs 0 and 1, with the gradients as outputs 3 and 4. */
+double cpl_loss_flops(const cpl_size_context *s);
+
 /* to = by · from over the pool. */
 void cpl_loss_scale(const cpl_run_context *r, int64_t n, real by, const real *from, real *to);
 

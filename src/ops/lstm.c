@@ -186,6 +186,7 @@ const cpl_op cpl_op_lstm = {
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_IN6 |
              CPL_KEEP_OUT0,
     .for_weights = CPL_KEEP_IN0,
+    .ids = 6,
     .attributes = sizeof(cpl_recurrent_attributes),
     .workspace = workspace,
     .forward = forward,

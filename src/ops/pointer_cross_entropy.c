@@ -302,24 +302,14 @@ static void forward(const cpl_run_context *r)
     cpl_loss_finish(r, count, p.loss, p.correct, rows);
 }
 
-/* Only of use where the loss is not what is minimised itself: the hidden outputs are the gradients already. */
 static void backward(const cpl_run_context *r)
 {
-    real by = r->dout[0].data ? r->dout[0].data[0] : 0;
-    for (int i = IN_X; i <= IN_WEIGHTS; i++)
-        if (r->din[i].data)
-            cpl_loss_scale(r, r->in[i].rows * r->in[i].width, by, r->out[OUT_DX + i].data, r->din[i].data);
+    cpl_loss_backward(r, IN_WEIGHTS + 1, OUT_DX);
 }
 
 static cpl_status check(const cpl_shape_context *s, cpl_error *err)
 {
     return cpl_one_head_check(s, IN_WEIGHTS, "copying", err);
-}
-
-static double flops(const cpl_size_context *s)
-{
-    double products = 2.0 + (s->differentiated ? 2.0 * (s->out[OUT_DX] != NULL) + 2.0 * (s->out[OUT_DW] != NULL) : 0);
-    return products * (double)cpl_type_elements(s->in[IN_X], s->binding) * (double)s->in[IN_W]->dim[1].size;
 }
 
 static const char *const tests[] = {
@@ -342,6 +332,6 @@ const cpl_op cpl_op_pointer_cross_entropy = {
     .workspace = workspace,
     .forward = forward,
     .backward = backward,
-    .flops = flops,
+    .flops = cpl_loss_flops,
     .tests = tests,
 };

@@ -45,4 +45,19 @@ static inline cpl_span cpl_span_of(int64_t task, int64_t chunk, int64_t total)
     return (cpl_span){from, to < total ? to : total};
 }
 
+/* For ops whose output is their input in another shape, often in the same memory: y = x, and dx = dy. */
+static inline void cpl_pass_on(const cpl_run_context *r)
+{
+    if (r->out[0].data && r->out[0].data != r->in[0].data)
+        cpl_run_copy(r, r->in[0].data, r->out[0].data, cpl_tensor_elements(&r->out[0]));
+}
+
+static inline void cpl_pass_back(const cpl_run_context *r)
+{
+    if (r->din[0].data && r->dout[0].data)
+        cpl_run_copy(r, r->dout[0].data, r->din[0].data, cpl_tensor_elements(&r->din[0]));
+    else if (r->din[0].data)
+        cpl_run_zero(r, r->din[0].data, cpl_tensor_elements(&r->din[0]));
+}
+
 #endif

@@ -44,6 +44,8 @@ typedef void (*golden_feeder)(const golden *g, cpl_program *p);
 
 /* Sets all parameters of a list that ends with a NULL; prefix "w.". */
 void golden_load(const golden *g, cpl_program *p, const golden_name *names, const char *prefix);
+/* One training run, whose loss is within 1e-4, relative, of that of step (from 0); the update is the caller's. */
+void golden_check_step(const golden *g, cpl_program *p, int step, golden_feeder feed);
 /* Loss, accuracy and gradients, then 20 steps of Adam on the same batch: the loss before each, the weights after. */
 void golden_check_training(const golden *g, cpl_program *p, const golden_name *names, golden_feeder feed);
 

@@ -6,14 +6,6 @@
 #include <string.h>
 #include "graph/graph.h"
 
-/* The place of the ids among the inputs of a recurrent op; -1: another op. */
-static int place_of_ids(const cpl_call *c)
-{
-    if (strcmp(c->op->name, "lstm") == 0)
-        return 6;
-    return strcmp(c->op->name, "gru") == 0 || strcmp(c->op->name, "gru_before") == 0 ? 5 : -1;
-}
-
 static int is_output(const cpl_graph *g, int value)
 {
     for (size_t i = 0; i < g->output_count; i++)
@@ -26,9 +18,9 @@ void cpl_pass_share_rows(cpl_graph *g)
 {
     for (size_t i = 0; i < g->call_count; i++) {
         cpl_call *c = &g->calls[i];
-        int at = place_of_ids(c), producer = c->in[0] >= 0 ? g->values[c->in[0]].producer : -1;
+        int at = c->op->ids, producer = c->in[0] >= 0 ? g->values[c->in[0]].producer : -1;
         const cpl_call *p = producer >= 0 ? &g->calls[producer] : NULL;
-        if (at < 0 || c->dead || c->loop || !p || p->dead || strcmp(p->op->name, "embedding") != 0 ||
+        if (at == 0 || c->dead || c->loop || !p || p->dead || strcmp(p->op->name, "embedding") != 0 ||
             g->values[p->in[0]].type.entries == 0 || is_output(g, c->in[0]))
             continue;
         c->in[at] = p->in[0];
