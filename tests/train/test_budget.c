@@ -417,11 +417,12 @@ static void case_B04_an_allocation_fails(void **state)
     put_lengths("train.tsv", 9, 12);
     put_lengths("valid.tsv", 4, 12);
     put_file("config.yaml", CONFIG("batch_size: 4, epochs: 1, show_examples: 1, validate_every: 2"));
-    memory_set(memory, budget_of(0.5));
     snprintf(config, sizeof config, "%s/config.yaml", top);
     snprintf(folder, sizeof folder, "%s/b04", top);
     const char *set[] = {memory};
-    cpl_train_options o = {.config_path = config, .folder = folder, .set = set, .set_count = 1, .overwrite = 1};
+    cpl_train_options o = {.config_path = config, .folder = folder, .set = set, .overwrite = 1};
+    assert_int_equal(cpl_train(&o, NULL), CPL_OK); /* what reading takes is measured: now plan and runs see the same */
+    memory_set(memory, budget_of(0.5)), o.set_count = 1;
     uint64_t before = cpl_memory_allocations();
     assert_int_equal(cpl_train(&o, NULL), CPL_OK);
     uint64_t all = cpl_memory_allocations() - before, stride = all / 150 + 1;
