@@ -11,8 +11,8 @@ static cpl_status feed(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_
     cpl_program *p = t->program;
     const int64_t *source = b->source_length + first, *target = b->target_length + first, *length = source;
     const int32_t *const *rows = b->source + first;
-    if (mode == CPL_TRAIN && t->noise_ids)
-        cpl_trainer_add_noise(t, b, first, pairs, &rows, &length);
+    if (t->noise_ids)
+        cpl_trainer_add_noise(t, b, mode, first, pairs, &rows, &length);
     cpl_status status = cpl_feed_ids(p, "source", rows, length, pairs, err);
     if (status == CPL_OK && t->mirrors)
         return cpl_feed_ids(p, "labels", b->source + first, source, pairs, err);
@@ -70,7 +70,7 @@ static void add_piece(const cpl_program *p, cpl_sums *batch)
 static cpl_status run_batch(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, cpl_sums *sums, cpl_step_result *r,
                             cpl_error *err)
 {
-    cpl_sums batch = {.seen = (double)(b->source_tokens + b->target_tokens)};
+    cpl_sums batch = {.seen = (double)(b->source_tokens + (t->mirrors ? 0 : b->target_tokens))};
     int64_t pieces = cpl_trainer_cut(t, mode, b);
     double labels = pieces > 1 ? count_labels(t, b, 0, b->pairs) : 1;
     for (int64_t i = 0; i < pieces; i++) {

@@ -100,9 +100,9 @@ cpl_status cpl_trainer_capacity(const cpl_trainer *t, cpl_mode mode, int64_t pai
 int64_t cpl_trainer_cut(cpl_trainer *t, cpl_mode mode, const cpl_batch *b);
 
 /* noise.c: room for the largest batch where data.noise is set; the source rows of sentences first … first + pairs − 1
- * with this pass's noise, in place of rows and lengths. */
+ * with noise (training: of this pass; validation: the same each time), in place of rows and lengths. */
 cpl_status cpl_trainer_prepare_noise(cpl_trainer *t, cpl_error *err);
-void cpl_trainer_add_noise(cpl_trainer *t, const cpl_batch *b, int64_t first, int64_t pairs,
+void cpl_trainer_add_noise(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_t first, int64_t pairs,
                            const int32_t *const **rows, const int64_t **lengths);
 
 /* checkpoint.c */

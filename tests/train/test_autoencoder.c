@@ -118,6 +118,40 @@ static void noise_is_a_function_of_seed_epoch_and_pair(void **state)
     assert_same_tensors("whole", "halves", "checkpoint.safetensors");
 }
 
+/* The losses of the three validations of a run that learns nothing. */
+static void validations(const char *folder, const char *noise, double losses[3])
+{
+    cpl_json *events[4];
+    run r = {.folder = folder, .set = {"training.optimizer.learning_rate=0", noise}};
+    assert_int_equal(train(&r), CPL_OK);
+    assert_int_equal(read_events(folder, "validation", events, 4), 3);
+    for (int i = 0; i < 3; i++) {
+        losses[i] = number(events[i], "val_loss");
+        cpl_json_free(events[i]);
+    }
+}
+
+/* Validation mends damaged sentences too, the same ones each time; and a token is worked on once, not for each side. */
+static void validation_has_the_same_noise_each_time(void **state)
+{
+    (void)state;
+    double sound[3], damaged[3];
+    cpl_json *epoch[64];
+    put_all();
+    validations("sound", "data.noise.mask=0", sound);
+    validations("damaged", "data.noise.mask=0.5", damaged);
+    for (int i = 0; i < 3; i++) {
+        assert_true(sound[i] == sound[0] && damaged[i] == damaged[0]);
+        assert_true(sound[i] != damaged[i]);
+    }
+    int count = read_events("damaged", "epoch", epoch, 64);
+    assert_true(count > 0);
+    for (int i = 0; i < count; i++) {
+        assert_true(number(epoch[i], "valid_token_share") == 1);
+        cpl_json_free(epoch[i]);
+    }
+}
+
 /* Shares as asked for, START and END where they were, and only neighbours change places. */
 static void noise_keeps_its_shares(void **state)
 {
@@ -242,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_projection_learns_to_give_back), cmocka_unit_test(noise_keeps_its_shares),
+        cmocka_unit_test(validation_has_the_same_noise_each_time),
         cmocka_unit_test(a_bottleneck_has_one_vector_and_a_decoder),
         cmocka_unit_test(noise_is_a_function_of_seed_epoch_and_pair), cmocka_unit_test(refusals),
         cmocka_unit_test(case_C13_labels_as_input), cmocka_unit_test(case_C13_the_pipeline_shifts)};
