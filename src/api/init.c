@@ -25,7 +25,7 @@ static int sides_of(const cpl_model_file *f, const char *part)
 }
 
 /* The first entry in which two vocabularies differ (case H02). */
-static cpl_status refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabulary *b, const char *side, cpl_error *err)
+cpl_status cpl_refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabulary *b, const char *side, cpl_error *err)
 {
     int64_t n = cpl_vocabulary_size(a), m = cpl_vocabulary_size(b), at = 0;
     size_t la = 0, lb = 0;
@@ -42,10 +42,15 @@ static cpl_status refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabular
              PRId64 " is '%.*s' and '%.*s'", side, n, m, at, (int)la, x, (int)lb, y);
 }
 
-static cpl_status take_vocabulary(const cpl_vocabulary *v, const cpl_vocabulary **to, const char *side, cpl_error *err)
+/* from: whose it is, for the report. */
+static cpl_status take_vocabulary(cpl_run_data *r, const cpl_vocabulary *v, const char *from, int target,
+                                  cpl_error *err)
 {
+    const cpl_vocabulary **to = target ? &r->target : &r->source;
+    const char *side = target ? "target" : "source", **name = target ? &r->target_from : &r->source_from;
     if (*to && cpl_vocabulary_checksum(v) != cpl_vocabulary_checksum(*to))
-        return refuse_vocabulary(v, *to, side, err);
+        return cpl_refuse_vocabulary(v, *to, side, err);
+    *name = *to ? *name : from;
     *to = *to ? *to : v;
     return CPL_OK;
 }
@@ -74,6 +79,22 @@ static cpl_status take_rules(cpl_config *c, const cpl_config *from, const char *
     return status;
 }
 
+/* Two sources of the same rows: neither is what the user surely meant to win. */
+static cpl_status refuse_vectors(const cpl_run_data *r, const cpl_model_file *f, const char *part, cpl_error *err)
+{
+    static const char *const embeddings[] = {"encoder.embedding.", "decoder.embedding."};
+    const cpl_config_text *text = &r->config->text;
+    for (size_t i = 0; i < 2 * cpl_tensor_file_count(f->tensors); i++) {
+        const char *name = cpl_tensor_file_at(f->tensors, i / 2)->name, *side = i % 2 ? "target" : "source";
+        const char *vectors = (i % 2 ? &text->target : &text->source)->vectors.written;
+        if (!vectors || strncmp(name, embeddings[i % 2], 18) != 0 || (part && !cpl_path_matches(part, name)))
+            continue;
+        CPL_FAIL(err, CPL_USAGE, "it gives '%s' its weights, and so does text.%s.vectors ('%s')" CPL_HINT
+                 "leave text.%s.vectors out, or begin with other parts", name, side, vectors, side);
+    }
+    return CPL_OK;
+}
+
 static cpl_status open_part(cpl_run_data *r, size_t i, cpl_error *err)
 {
     const cpl_config_part *part = &r->config->training.init.items[i];
@@ -84,18 +105,21 @@ static cpl_status open_part(cpl_run_data *r, size_t i, cpl_error *err)
     if (status != CPL_OK)
         return status;
     const cpl_model_file *f = r->init[i];
+    status = refuse_vectors(r, f, part->part, err);
+    if (status != CPL_OK)
+        return status;
     int sides = sides_of(f, part->part), one = r->config->model.type == CPL_MODEL_AUTOENCODER;
     if (sides & 1) {
         status = take_rules(r->config, f->config, "source", err);
         if (status == CPL_OK)
-            status = take_vocabulary(f->source, &r->source, "source", err);
+            status = take_vocabulary(r, f->source, part->written, 0, err);
         if (status == CPL_OK && one)
-            status = take_vocabulary(f->source, &r->target, "target", err);
+            status = take_vocabulary(r, f->source, part->written, 1, err);
     }
     if (status == CPL_OK && (sides & 2)) {
         status = take_rules(r->config, f->config, "target", err);
         if (status == CPL_OK)
-            status = take_vocabulary(f->target, &r->target, "target", err);
+            status = take_vocabulary(r, f->target, part->written, 1, err);
     }
     return status;
 }

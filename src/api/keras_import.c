@@ -102,6 +102,8 @@ static cpl_status read_vocabularies(import *m, cpl_error *err)
         CPL_FAIL(err, CPL_USAGE, "an autoencoder has one vocabulary, two files are given");
     if (mirrored)
         source = target = source ? source : target;
+    source = source ? source : text->source.vocabulary.path; /* an autoencoder's target follows its source */
+    target = target ? target : text->target.vocabulary.path;
     if (source)
         CPL_TRY(cpl_vocabulary_read(&m->source, source, (cpl_tokens)text->source.tokens, err), err,
                 "cannot read the source vocabulary");

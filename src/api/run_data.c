@@ -57,19 +57,22 @@ cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_
     if (status != CPL_OK)
         return status;
     CPL_TRY(cpl_config_check(r->config, 1, err), err, "the configuration cannot be used");
-    return CPL_OK;
+    return cpl_run_data_read_vocabularies(r, err);
 }
 
 cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err)
 {
     cpl_dataset_options o = {.config = r->config, .source = r->source, .target = r->target,
+                             .source_from = r->source_from, .target_from = r->target_from,
                              .texts = r->config->training.show_examples, .copy = r->config->model.copy, .log = &r->log};
     CPL_TRY(cpl_dataset_new(&r->data, &o, err), err, "cannot read the data");
     cpl_dataset_warn(r->data, &r->log);
     cpl_trainer_options t = {.config = r->config, .data = r->data, .log = &r->log, .bytes_before = r->bytes_before,
                              .peak_before = r->peak_before, .mapped_bytes = r->mapped_bytes};
     cpl_status status = cpl_trainer_new(&r->trainer, &t, err);
-    return status == CPL_OK ? cpl_run_data_load_init(r, err) : status;
+    if (status == CPL_OK)
+        status = cpl_run_data_load_init(r, err);
+    return status == CPL_OK ? cpl_run_data_load_vectors(r, err) : status;
 }
 
 void cpl_run_data_free(cpl_run_data *r)
@@ -80,6 +83,8 @@ void cpl_run_data_free(cpl_run_data *r)
     for (size_t i = 0; i < r->init_count; i++)
         cpl_model_file_close(r->init[i]);
     cpl_release(r->init);
+    cpl_vocabulary_free(r->own_source);
+    cpl_vocabulary_free(r->own_target);
     for (size_t i = 0; i < r->warning_count; i++)
         cpl_release(r->warnings[i]);
     cpl_release(r->warnings);

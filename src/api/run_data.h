@@ -16,7 +16,10 @@ typedef struct cpl_run_data {
     size_t warning_count, warning_capacity;
     cpl_model_file **init;   /* of training.init, until the weights are loaded and the run is over */
     size_t init_count;
-    const cpl_vocabulary *source, *target; /* theirs; NULL: built from the data */
+    const cpl_vocabulary *source, *target; /* theirs, or of a file; NULL: built from the data */
+    const char *source_from, *target_from; /* which file or model, as the user wrote it */
+    cpl_vocabulary *own_source, *own_target; /* of files */
+    int resumed; /* 1: weights come from a checkpoint, so no vectors are read */
     uint64_t bytes_before, peak_before;
     uint64_t mapped_bytes; /* of a checkpoint that is open: see cpl_trainer_options */
 } cpl_run_data;
@@ -28,6 +31,14 @@ cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err);
 /* init.c: before the data are read; after the trainer was made. */
 cpl_status cpl_run_data_open_init(cpl_run_data *r, cpl_error *err);
 cpl_status cpl_run_data_load_init(cpl_run_data *r, cpl_error *err);
+/* CPL_USAGE with the first entry in which a model's ("its") vocabulary differs from another one ("the run's"). */
+cpl_status cpl_refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabulary *b, const char *side, cpl_error *err);
+/* given.c: reads text.*.vocabulary, once the text rules are known. */
+cpl_status cpl_run_data_read_vocabularies(cpl_run_data *r, cpl_error *err);
+/* Compares those that were read with a checkpoint's. */
+cpl_status cpl_run_data_check_vocabularies(const cpl_run_data *r, const cpl_model_file *f, cpl_error *err);
+/* Reads text.*.vectors into the embeddings, once the trainer was made. */
+cpl_status cpl_run_data_load_vectors(cpl_run_data *r, cpl_error *err);
 void cpl_run_data_free(cpl_run_data *r);
 
 #endif

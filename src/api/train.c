@@ -47,7 +47,9 @@ static cpl_status find_checkpoint(cpl_run_data *r, cpl_rundir *d, cpl_model_file
     struct stat file;
     if (stat(d->newest_is_bad ? d->previous : d->checkpoint, &file) == 0)
         r->mapped_bytes = (uint64_t)file.st_size;
+    r->resumed = 1;
     CPL_TRY(cpl_config_check_resume((*f)->config, r->config, err), err, "cannot resume '%s'", d->folder);
+    CPL_TRY(cpl_run_data_check_vocabularies(r, *f, err), err, "cannot resume '%s' with another vocabulary", d->folder);
     return CPL_OK;
 }
 

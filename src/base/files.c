@@ -24,78 +24,6 @@ static cpl_status input_status(int error)
     return error == ENOENT || error == ENOTDIR || error == EISDIR || error == EACCES ? CPL_USAGE : CPL_FAILED;
 }
 
-/* The end of a read: where the next bytes go, grown as needed. */
-typedef struct sink {
-    char *data;
-    size_t length, capacity;
-} sink;
-
-/* Room for READ_BYTES more and a NUL. */
-static int sink_room(sink *s)
-{
-    return s->length > SIZE_MAX - READ_BYTES - 1 ? -1 : cpl_grow(&s->data, &s->capacity, s->length + READ_BYTES + 1, 1);
-}
-
-static cpl_status read_plain(int fd, const char *path, sink *s, cpl_error *err)
-{
-    for (;;) {
-        if (sink_room(s) != 0)
-            CPL_FAIL(err, CPL_FAILED, "no memory to read '%s' after %zu bytes", path, s->length);
-        ssize_t n = read(fd, s->data + s->length, s->capacity - s->length - 1);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            CPL_FAIL(err, input_status(errno), "cannot read '%s': %s", path, cpl_reason(errno));
-        if (n == 0)
-            return CPL_OK;
-        s->length += (size_t)n;
-    }
-}
-
-#ifdef CPL_HAVE_ZLIB
-static cpl_status read_gz_stream(gzFile gz, const char *path, sink *s, cpl_error *err)
-{
-    for (;;) {
-        if (sink_room(s) != 0)
-            CPL_FAIL(err, CPL_FAILED, "no memory to read '%s' after %zu bytes", path, s->length);
-        int n = gzread(gz, s->data + s->length, READ_BYTES);
-        int code = Z_OK;
-        const char *what = gzerror(gz, &code);
-        if (n < 0 || (code != Z_OK && code != Z_STREAM_END))
-            CPL_FAIL(err, CPL_USAGE, "cannot decompress '%s' after %zu bytes: %s", path, s->length,
-                     code == Z_ERRNO ? cpl_reason(errno) : code == Z_BUF_ERROR ? "the file ends too early" : what);
-        if (n == 0)
-            return CPL_OK;
-        s->length += (size_t)n;
-        if (gzdirect(gz))
-            CPL_FAIL(err, CPL_USAGE, "'%s' is not a gzip file" CPL_HINT "rename it without .gz", path);
-    }
-}
-
-static cpl_status read_gz(int fd, const char *path, sink *s, cpl_error *err)
-{
-    int own = dup(fd); /* gzclose closes what it was given */
-    gzFile gz = own < 0 ? NULL : gzdopen(own, "rb");
-    if (!gz) {
-        if (own >= 0)
-            close(own);
-        CPL_FAIL(err, CPL_FAILED, "no memory to decompress '%s'", path);
-    }
-    gzbuffer(gz, 1 << 17);
-    cpl_status status = read_gz_stream(gz, path, s, err);
-    gzclose_r(gz);
-    return status;
-}
-#else
-static cpl_status read_gz(int fd, const char *path, sink *s, cpl_error *err)
-{
-    (void)fd;
-    (void)s;
-    CPL_FAIL(err, CPL_USAGE, "cannot read '%s': this build has no gzip reader (zlib was missing when it was built)",
-             path);
-}
-#endif
-
 static int is_gz(const char *path)
 {
     size_t n = strlen(path);
@@ -111,32 +39,153 @@ static int open_input(const char *path)
     return fd;
 }
 
-cpl_status cpl_file_read(const char *path, char **data, size_t *length, cpl_error *err)
+/* ---- a piece at a time ---- */
+
+struct cpl_stream {
+    int fd;
+    uint64_t given; /* bytes so far, for errors */
+    char *name;
+#ifdef CPL_HAVE_ZLIB
+    gzFile gz; /* NULL: not compressed */
+#endif
+};
+
+#ifdef CPL_HAVE_ZLIB
+static cpl_status open_gz(cpl_stream *s, cpl_error *err)
 {
-    *data = NULL;
-    *length = 0;
-    int standard = strcmp(path, "-") == 0;
-    int fd = standard ? STDIN_FILENO : open_input(path);
-    if (fd < 0)
-        CPL_FAIL(err, input_status(errno), "cannot open '%s': %s", path, cpl_reason(errno));
-    sink s = {0};
-    struct stat about;
-    /* A regular file's size is known: one allocation instead of doubling. The size is a hint only. */
-    if (!is_gz(path) && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0)
-        (void)cpl_grow(&s.data, &s.capacity, (size_t)about.st_size + READ_BYTES + 1, 1);
-    cpl_status status = is_gz(path) ? read_gz(fd, path, &s, err)
-                                    : read_plain(fd, standard ? "standard input" : path, &s, err);
-    if (!standard)
-        close(fd);
-    if (status != CPL_OK) {
-        cpl_release(s.data);
-        return status;
-    }
-    s.data[s.length] = '\0';
-    *data = s.data;
-    *length = s.length;
+    s->gz = gzdopen(s->fd, "rb");
+    if (!s->gz)
+        CPL_FAIL(err, CPL_FAILED, "no memory to decompress '%s'", s->name);
+    s->fd = -1; /* gzclose closes it */
+    gzbuffer(s->gz, 1 << 17);
     return CPL_OK;
 }
+
+static cpl_status read_gz(cpl_stream *s, void *to, size_t most, size_t *got, cpl_error *err)
+{
+    int n = gzread(s->gz, to, (unsigned)(most < READ_BYTES ? most : READ_BYTES)), code = Z_OK;
+    const char *what = gzerror(s->gz, &code);
+    if (n < 0 || (code != Z_OK && code != Z_STREAM_END))
+        CPL_FAIL(err, CPL_USAGE, "cannot decompress '%s' after %llu bytes: %s", s->name, (unsigned long long)s->given,
+                 code == Z_ERRNO ? cpl_reason(errno) : code == Z_BUF_ERROR ? "the file ends too early" : what);
+    if (n > 0 && gzdirect(s->gz))
+        CPL_FAIL(err, CPL_USAGE, "'%s' is not a gzip file" CPL_HINT "rename it without .gz", s->name);
+    *got = (size_t)n;
+    return CPL_OK;
+}
+#else
+static cpl_status open_gz(cpl_stream *s, cpl_error *err)
+{
+    CPL_FAIL(err, CPL_USAGE, "cannot read '%s': this build has no gzip reader (zlib was missing when it was built)",
+             s->name);
+}
+#endif
+
+static cpl_status read_plain(cpl_stream *s, void *to, size_t most, size_t *got, cpl_error *err)
+{
+    ssize_t n;
+    do
+        n = read(s->fd, to, most);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        CPL_FAIL(err, input_status(errno), "cannot read '%s': %s", s->name, cpl_reason(errno));
+    *got = (size_t)n;
+    return CPL_OK;
+}
+
+cpl_status cpl_stream_open(cpl_stream **out, const char *path, cpl_error *err)
+{
+    int standard = strcmp(path, "-") == 0;
+    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open_input(path);
+    *out = NULL;
+    if (fd < 0)
+        CPL_FAIL(err, input_status(errno), "cannot open '%s': %s", path, cpl_reason(errno));
+    cpl_stream *s = cpl_alloc(1, sizeof *s);
+    char *name = cpl_strdup(standard ? "standard input" : path);
+    cpl_status status = CPL_OK;
+    if (s)
+        s->fd = fd, s->name = name;
+    if (!s || !name)
+        status = cpl_error_set(err, CPL_FAILED, "no memory to read '%s'", path);
+    else if (is_gz(path))
+        status = open_gz(s, err);
+    if (status == CPL_OK) {
+        *out = s;
+    } else if (s) {
+        cpl_stream_close(s);
+    } else {
+        close(fd);
+        cpl_release(name);
+    }
+    return status;
+}
+
+cpl_status cpl_stream_read(cpl_stream *s, void *to, size_t most, size_t *got, cpl_error *err)
+{
+    *got = 0;
+#ifdef CPL_HAVE_ZLIB
+    cpl_status status = s->gz ? read_gz(s, to, most, got, err) : read_plain(s, to, most, got, err);
+#else
+    cpl_status status = read_plain(s, to, most, got, err);
+#endif
+    s->given += *got;
+    return status;
+}
+
+void cpl_stream_close(cpl_stream *s)
+{
+    if (!s)
+        return;
+#ifdef CPL_HAVE_ZLIB
+    if (s->gz)
+        gzclose_r(s->gz);
+#endif
+    if (s->fd >= 0)
+        close(s->fd);
+    cpl_release(s->name);
+    cpl_release(s);
+}
+
+/* ---- all of it ---- */
+
+/* A regular file's size is known: one allocation instead of doubling. The size is a hint only. */
+static void make_room(const cpl_stream *s, char **data, size_t *capacity)
+{
+    struct stat about;
+    if (s->fd >= 0 && fstat(s->fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0)
+        (void)cpl_grow(data, capacity, (size_t)about.st_size + READ_BYTES + 1, 1);
+}
+
+cpl_status cpl_file_read(const char *path, char **data, size_t *length, cpl_error *err)
+{
+    cpl_stream *s;
+    char *read = NULL;
+    size_t n = 0, capacity = 0, got = 1;
+    *data = NULL;
+    *length = 0;
+    cpl_status status = cpl_stream_open(&s, path, err);
+    if (status != CPL_OK)
+        return status;
+    make_room(s, &read, &capacity);
+    while (status == CPL_OK && got > 0) { /* each time with room for READ_BYTES more and a NUL */
+        if (n > SIZE_MAX - READ_BYTES - 1 || cpl_grow(&read, &capacity, n + READ_BYTES + 1, 1) != 0)
+            status = cpl_error_set(err, CPL_FAILED, "no memory to read '%s' after %zu bytes", path, n);
+        else
+            status = cpl_stream_read(s, read + n, capacity - n - 1, &got, err);
+        n += status == CPL_OK ? got : 0;
+    }
+    cpl_stream_close(s);
+    if (status != CPL_OK) {
+        cpl_release(read);
+        return status;
+    }
+    read[n] = '\0';
+    *data = read;
+    *length = n;
+    return CPL_OK;
+}
+
+/* ---- the rest ---- */
 
 cpl_status cpl_file_map(const char *path, const uint8_t **data, size_t *length, cpl_error *err)
 {

@@ -10,6 +10,12 @@
  * NUL-terminated past length; free with cpl_release. */
 cpl_status cpl_file_read(const char *path, char **data, size_t *length, cpl_error *err);
 
+/* The same a piece at a time, for files that need not fit into memory: *got bytes, at most `most`; 0: the end. */
+typedef struct cpl_stream cpl_stream;
+cpl_status cpl_stream_open(cpl_stream **s, const char *path, cpl_error *err);
+cpl_status cpl_stream_read(cpl_stream *s, void *to, size_t most, size_t *got, cpl_error *err);
+void cpl_stream_close(cpl_stream *s); /* NULL is fine */
+
 /* Maps a file read-only. An empty file is *data = "" with length 0. */
 cpl_status cpl_file_map(const char *path, const uint8_t **data, size_t *length, cpl_error *err);
 void cpl_file_unmap(const uint8_t *data, size_t length);

@@ -147,12 +147,15 @@ static void follow_source(cpl_config *c)
             continue;
         snprintf(to, sizeof to, "text.target.%s", from + 12);
         int target = cpl_config_find(to);
-        int wide = cpl_option_at(key, NULL)->kind == CPL_OPTION_INTEGER;
+        cpl_option_kind kind = cpl_option_at(key, NULL)->kind;
+        size_t size = kind == CPL_OPTION_INTEGER ? sizeof(int64_t)
+                      : kind == CPL_OPTION_FILE  ? sizeof(cpl_config_file)
+                                                 : sizeof(int);
         if (target < 0 || c->origin[target] != 0)
             continue;
         const cpl_option_group *group;
         const cpl_option *o = cpl_option_at(target, &group);
-        memcpy((char *)c + group->offset + o->offset, cpl_option_value(c, key), wide ? sizeof(int64_t) : sizeof(int));
+        memcpy((char *)c + group->offset + o->offset, cpl_option_value(c, key), size);
     }
 }
 

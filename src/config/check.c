@@ -111,6 +111,8 @@ cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *er
     if (status == CPL_OK)
         status = check_side(c, &c->text.target, "target", err);
     if (status == CPL_OK)
+        status = cpl_config_check_files(c, for_training, err);
+    if (status == CPL_OK)
         status = check_optimizer(c, err);
     if (status == CPL_OK)
         status = check_schedule(c, err);

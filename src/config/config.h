@@ -56,6 +56,11 @@ typedef struct cpl_config_files {
     double share;
 } cpl_config_files;
 
+/* One file, its path as those of data; both NULL: none. */
+typedef struct cpl_config_file {
+    const char *written, *path;
+} cpl_config_file;
+
 /* Paths or patterns of parts of a model: "encoder", "*.embedding". */
 typedef struct cpl_config_paths {
     const char **items;
@@ -84,6 +89,7 @@ typedef struct cpl_config_period {
 #define CPL_CONFIG_TYPE_steps int64_t /* 0: epoch */
 #define CPL_CONFIG_TYPE_period cpl_config_period
 #define CPL_CONFIG_TYPE_size int64_t /* bytes */
+#define CPL_CONFIG_TYPE_file cpl_config_file
 #define CPL_CONFIG_TYPE_files cpl_config_files
 #define CPL_CONFIG_TYPE_valid cpl_config_files
 #define CPL_CONFIG_TYPE_paths cpl_config_paths

@@ -237,6 +237,8 @@ cpl_status cpl_option_parse(cpl_config *c, int key, const cpl_value *v, cpl_erro
     const cpl_option *o = cpl_option_at(key, &group);
     if (o->kind == CPL_OPTION_FILES || o->kind == CPL_OPTION_VALID)
         return parse_files(c, key, v, err);
+    if (o->kind == CPL_OPTION_FILE)
+        return cpl_file_parse(c, cpl_config_key(key, name), v, (void *)((char *)c + group->offset + o->offset), err);
     if (o->kind == CPL_OPTION_PARTS)
         return cpl_parts_parse(c, cpl_config_key(key, name), v, (void *)((char *)c + group->offset + o->offset), err);
     if (o->kind == CPL_OPTION_PATHS)

@@ -14,6 +14,7 @@
 #define KIND_steps CPL_OPTION_STEPS
 #define KIND_period CPL_OPTION_PERIOD
 #define KIND_size CPL_OPTION_SIZE
+#define KIND_file CPL_OPTION_FILE
 #define KIND_files CPL_OPTION_FILES
 #define KIND_valid CPL_OPTION_VALID
 #define KIND_paths CPL_OPTION_PATHS

@@ -12,6 +12,7 @@ typedef enum cpl_option_kind {
     CPL_OPTION_STEPS,
     CPL_OPTION_PERIOD,
     CPL_OPTION_SIZE,
+    CPL_OPTION_FILE,
     CPL_OPTION_FILES,
     CPL_OPTION_VALID,
     CPL_OPTION_PATHS,
@@ -53,6 +54,8 @@ const void *cpl_option_value(const cpl_config *c, int key);
 const char *cpl_option_where(const cpl_config *c, const char *key, char *buffer);
 /* check_autoencoder.c: of an autoencoder, and what no other type may have. */
 cpl_status cpl_config_check_autoencoder(const cpl_config *c, cpl_error *err);
+/* file.c: a vocabulary, and what it takes the place of. */
+cpl_status cpl_config_check_files(const cpl_config *c, int for_training, cpl_error *err);
 /* check_model.c: which parts of a model fit together. */
 cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err);
 

@@ -32,6 +32,8 @@ cpl_status cpl_option_fail(cpl_error *err, const char *cause, const char *near);
 /* files.c: the value of data.train and data.valid. */
 cpl_status cpl_files_parse(cpl_config *c, const char *name, const cpl_value *v, cpl_config_files *files,
                            cpl_error *err);
+/* file.c: the value of a key that is one file: a path, or "" for none. */
+cpl_status cpl_file_parse(cpl_config *c, const char *name, const cpl_value *v, cpl_config_file *file, cpl_error *err);
 /* parse.c: "got 'abc'", "got a list" … for an error. Returns buffer. */
 const char *cpl_value_shown(const cpl_value *v, char *buffer, size_t size);
 

@@ -76,6 +76,10 @@ void cpl_config_text_of(const cpl_config *c, int key, cpl_str *to)
             cpl_str_printf(to, "%" PRId64, integer);
         break;
     case CPL_OPTION_PERIOD: add_period(field, to); break;
+    case CPL_OPTION_FILE:
+        if (((const cpl_config_file *)field)->written)
+            cpl_str_add(to, ((const cpl_config_file *)field)->written);
+        break;
     case CPL_OPTION_FILES:
     case CPL_OPTION_VALID: cpl_files_text(field, to); break;
     case CPL_OPTION_PARTS: cpl_parts_text(field, to); break;

@@ -102,9 +102,20 @@ static inline const int32_t *cpl_row_copy(const cpl_rows *rows, int64_t i)
     return cpl_row_target(rows, i) + rows->items[i].target;
 }
 
+/* What a file of word vectors gave a side's embedding (vectors.h). */
+typedef struct cpl_vector_report {
+    const char *from;     /* the file as the user wrote it; NULL: none was read */
+    int64_t vectors;      /* in the file */
+    int64_t exact, lower; /* entries found as they are, and only in lower case */
+    int64_t repeated;     /* lines with a token of the vocabulary that an earlier line has */
+    uint64_t tokens;      /* of the training pairs whose entry was found */
+} cpl_vector_report;
+
 /* Of one side. Tokens are counted as stored: without START and END, after cutting. */
 typedef struct cpl_side_report {
     int64_t vocabulary;                /* entries, the four special ones included */
+    const char *vocabulary_from;       /* the file or model that it is from; NULL: built from the training pairs */
+    cpl_vector_report vectors;
     int64_t types, singletons;         /* different tokens in the training pairs, and those seen once */
     uint64_t letters;                  /* characters in the tokens of the training pairs */
     uint64_t tokens, unknown;          /* of the training pairs */
@@ -147,6 +158,7 @@ typedef struct cpl_dataset_options {
     const cpl_config *config; /* text rules and limits, swap, seed, data.train, data.valid */
     /* A given vocabulary is used and borrowed (resume, evaluate); NULL: built from the training pairs. */
     const cpl_vocabulary *source, *target;
+    const char *source_from, *target_from; /* for the report, where they are from: outlive the data set; or NULL */
     /* NULL: train and valid as the configuration says. Otherwise these pairs alone become `valid`, in order, without
      * limits of length (evaluate); both vocabularies must be given. */
     const cpl_config_files *pairs;

@@ -57,6 +57,8 @@ cpl_status cpl_maker_vocabularies(cpl_maker *m, cpl_error *err)
             "cannot build the source vocabulary");
     CPL_TRY(make_vocabulary(m, 1, &text->target, d->target ? NULL : &d->own_target, err), err,
             "cannot build the target vocabulary");
+    d->report.source.vocabulary_from = m->options->source_from;
+    d->report.target.vocabulary_from = m->options->target_from;
     if (!d->source)
         d->source = d->own_source;
     if (!d->target)

@@ -27,10 +27,30 @@ static void add_lines(cpl_str *to, const cpl_line_counts *c)
     add_count(to, c->empty_both, "with both sides empty");
 }
 
+static int64_t words_of(const cpl_side_report *r)
+{
+    return r->vocabulary - CPL_ID_WORDS;
+}
+
+/* "source vectors: 8123 of 9400 words (86.4 %), 23 in lower case, 95.1 % of the tokens, from 'cc.de.300.vec'" */
+static void add_vectors(cpl_str *to, const char *name, const cpl_side_report *r)
+{
+    const cpl_vector_report *v = &r->vectors;
+    uint64_t found = (uint64_t)(v->exact + v->lower);
+    if (!v->from)
+        return;
+    cpl_str_printf(to, "%s vectors: %llu of %lld words (%.1f %%)", name, (unsigned long long)found,
+                   (long long)words_of(r), percent(found, (uint64_t)words_of(r)));
+    add_count(to, v->lower, "of them in lower case");
+    cpl_str_printf(to, ", %.1f %% of the tokens, from '%s'\n", percent(v->tokens, r->tokens), v->from);
+}
+
 static void add_side(cpl_str *to, const char *name, const cpl_side_report *r, cpl_text_rules rules)
 {
     cpl_str_printf(to, "%s: tokens %s, standardize %s, %lld entries", name, cpl_tokens_name(rules.tokens),
                    cpl_standardize_name(rules.standardize), (long long)r->vocabulary);
+    if (r->vocabulary_from)
+        cpl_str_printf(to, " of '%s'", r->vocabulary_from);
     if (r->tokens)
         cpl_str_printf(to, ", %.2f %% of %llu tokens unknown", percent(r->unknown, r->tokens),
                        (unsigned long long)r->tokens);
@@ -42,6 +62,7 @@ static void add_side(cpl_str *to, const char *name, const cpl_side_report *r, cp
     if (r->deleted)
         cpl_str_printf(to, ", %.2f %% of the characters deleted by the rule", percent(r->deleted, r->characters));
     cpl_str_add_char(to, '\n');
+    add_vectors(to, name, r);
 }
 
 /* Tokens by their ids, so that [UNK] shows. White space as a token shows as U+2423. */
@@ -118,12 +139,30 @@ static void set_share(cpl_json *o, const char *key, uint64_t part, uint64_t whol
     cpl_json_set_real(o, key, percent(part, whole) / 100, 6);
 }
 
+static cpl_json *vectors_json(const cpl_side_report *r)
+{
+    const cpl_vector_report *v = &r->vectors;
+    cpl_json *o = cpl_json_object();
+    cpl_json_set_text(o, "file", v->from);
+    cpl_json_set_int(o, "vectors", v->vectors);
+    cpl_json_set_int(o, "exact", v->exact);
+    cpl_json_set_int(o, "lower_case", v->lower);
+    cpl_json_set_int(o, "repeated", v->repeated);
+    set_share(o, "word_share", (uint64_t)(v->exact + v->lower), (uint64_t)words_of(r));
+    set_share(o, "token_share", v->tokens, r->tokens);
+    return o;
+}
+
 static cpl_json *side_json(const cpl_side_report *r, cpl_text_rules rules)
 {
     cpl_json *o = cpl_json_object();
     cpl_json_set_text(o, "tokens", cpl_tokens_name(rules.tokens));
     cpl_json_set_text(o, "standardize", cpl_standardize_name(rules.standardize));
     cpl_json_set_int(o, "vocabulary_size", r->vocabulary);
+    if (r->vocabulary_from)
+        cpl_json_set_text(o, "vocabulary_from", r->vocabulary_from);
+    if (r->vectors.from)
+        cpl_json_set(o, "vectors", vectors_json(r));
     cpl_json_set_int(o, "types", r->types);
     cpl_json_set_int(o, "token_count", (int64_t)r->tokens);
     set_share(o, "unknown_share", r->unknown, r->tokens);
@@ -186,7 +225,10 @@ static void warn_side(const cpl_log *log, const char *side, const cpl_side_repor
     if (deleted >= DELETED_WARNING)
         cpl_log_warning(log, "text rule '%s' deletes %.1f %% of the characters of the %s",
                         cpl_standardize_name(rules.standardize), deleted, side);
-    if (unknown >= UNKNOWN_WARNING)
+    if (unknown >= UNKNOWN_WARNING && r->vocabulary_from)
+        cpl_log_warning(log, "%.1f %% of the tokens of the %s are unknown: they are not in the vocabulary of '%s'",
+                        unknown, side, r->vocabulary_from);
+    else if (unknown >= UNKNOWN_WARNING)
         cpl_log_warning(log, "%.1f %% of the tokens of the %s are unknown: vocabulary_size or min_count is too strict",
                         unknown, side);
     if (r->specials)

@@ -149,3 +149,12 @@ cpl_status cpl_standardize_text(cpl_standardize rule, const char *text, size_t l
         CPL_FAIL(err, CPL_FAILED, "no memory to standardise %zu bytes of text", length);
     return status;
 }
+
+cpl_status cpl_lower_text(const char *text, size_t length, cpl_str *out, cpl_error *err)
+{
+    if (!cpl_is_ascii(text, length) && cpl_unicode_available())
+        return cpl_compose(text, length, 0, 1, out, err);
+    for (size_t i = 0; i < length; i++)
+        cpl_str_add_char(out, ascii_lower(text[i]));
+    return CPL_OK;
+}

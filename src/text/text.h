@@ -47,6 +47,9 @@ size_t cpl_utf8_valid(const char *text, size_t length);
 cpl_status cpl_standardize_text(cpl_standardize rule, const char *text, size_t length, cpl_str *out, uint64_t *deleted,
                                 uint64_t *kept, cpl_error *err);
 
+/* Appends the lower case (and NFC) of well-formed text; of ASCII letters alone in a build without Unicode tables. */
+cpl_status cpl_lower_text(const char *text, size_t length, cpl_str *out, cpl_error *err);
+
 /* ---- split.c / join.c ---- */
 
 /* A token: a piece of the standardised text. */

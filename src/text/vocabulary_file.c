@@ -128,6 +128,16 @@ static cpl_status take_line(reading *r, int64_t line, const char *text, size_t l
     return CPL_OK;
 }
 
+/* How a SentencePiece model begins (protobuf): a message of under 128 bytes that holds a string and then, after the tag
+ * 0x15, its score. A word list that begins with the same line feed goes on with "[UNK]". */
+static int is_sentencepiece(const char *text, size_t length)
+{
+    const unsigned char *b = (const unsigned char *)text;
+    if (length < 4 || b[0] != 0x0A || b[1] >= 0x80 || b[2] != 0x0A || b[3] + 7u > b[1])
+        return 0;
+    return length > 4u + b[3] && b[4 + b[3]] == 0x15;
+}
+
 static cpl_status take_lines(reading *r, const char *text, size_t length, cpl_error *err)
 {
     cpl_status status = CPL_OK;
@@ -153,6 +163,12 @@ cpl_status cpl_vocabulary_read(cpl_vocabulary **v, const char *path, cpl_tokens 
     cpl_status status = cpl_file_read(path, &text, &length, err);
     if (status != CPL_OK)
         return status;
+    if (is_sentencepiece(text, length)) {
+        cpl_release(text);
+        CPL_FAIL(err, CPL_USAGE, "'%s' is a SentencePiece model, expected a word list: one token a line" CPL_HINT
+                 "this version does not read SentencePiece models; lines 1 to 4 of a word list are padding, [UNK], "
+                 "[START], [END]", path);
+    }
     reading r = {.path = path, .kind = kind, .lines = cpl_map_new(), .tokens = cpl_json_array()};
     if (!r.lines || !r.tokens)
         status = cpl_error_set(err, CPL_FAILED, "no memory for the vocabulary of '%s'", path);

@@ -162,6 +162,34 @@ static void reads_gzip(void **state)
     refuse(in("plain.gz"), CPL_USAGE, "/plain.gz' is not a gzip file");
 }
 
+/* A piece at a time, plain or compressed; what is given is never more than was asked for. */
+static void streams_give_pieces(void **state)
+{
+    (void)state;
+    for (int compressed = 0; compressed < 2; compressed++) {
+        cpl_stream *s;
+        cpl_error err = CPL_ERROR_INIT;
+        char all[sizeof text + 8];
+        size_t n = 0, got = 1;
+        put(in(compressed ? "s.gz" : "s"), compressed ? gz : (const unsigned char *)text,
+            compressed ? sizeof gz : sizeof text - 1);
+        cpl_status status = cpl_stream_open(&s, in(compressed ? "s.gz" : "s"), &err);
+        if (compressed && status != CPL_OK && strstr(err.line[0], "this build has no gzip reader"))
+            skip();
+        assert_int_equal(status, CPL_OK);
+        while (got > 0) {
+            assert_int_equal(cpl_stream_read(s, all + n, 3, &got, &err), CPL_OK);
+            assert_true(got <= 3);
+            n += got;
+        }
+        cpl_stream_close(s);
+        assert_int_equal(n, sizeof text - 1);
+        assert_memory_equal(all, text, n);
+        assert_int_equal(cpl_stream_open(&s, in("none"), &err), CPL_USAGE);
+        assert_null(s);
+    }
+}
+
 static void maps_files(void **state)
 {
     (void)state;
@@ -324,6 +352,7 @@ static const struct CMUnitTest tests[] = {
     IN_FOLDER(reads_whole_files),
     IN_FOLDER(reads_standard_input),
     IN_FOLDER(reads_gzip),
+        IN_FOLDER(streams_give_pieces),
     IN_FOLDER(maps_files),
     IN_FOLDER(abandoned_writing_keeps_the_old_file),
     IN_FOLDER(committed_writing_replaces_it),

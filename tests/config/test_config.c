@@ -72,6 +72,8 @@ static void defaults_are_the_interfaces(void **state)
         {"model.decoder.attention.dropout", "0"},
         {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},
         {"text.source.vocabulary_size", "32000"}, {"text.source.min_count", "1"}, {"text.source.max_length", "0"},
+        {"text.source.vocabulary", ""}, {"text.source.vectors", ""}, {"text.target.vocabulary", ""},
+        {"text.target.vectors", ""},
         {"text.source.too_long", "drop"}, {"text.target.tokens", "word"}, {"text.target.standardize", "none"},
         {"text.target.vocabulary_size", "32000"}, {"text.target.min_count", "1"}, {"text.target.max_length", "0"},
         {"text.target.too_long", "drop"}, {"data.train", ""}, {"data.valid", "5%"}, {"data.swap", "false"},

@@ -79,6 +79,26 @@ static void case_C11_padding_is_not_first(void **state)
     place_remove(&p);
 }
 
+/* The first bytes of a SentencePiece model: its first pieces, "<unk>" (of type unknown) and "<s>". */
+static void a_sentencepiece_model_is_no_word_list(void **state)
+{
+    (void)state;
+    static const char model[] = "\x0A\x0E\x0A\x05<unk>\x15\0\0\0\0\x18\x02\x0A\x0C\x0A\x03<s>\x15\0\0\0\0\x18\x03";
+    place p;
+    char path[300];
+    place_make(&p);
+    FILE *f = fopen(place_file(&p, "sp.model", path), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(model, 1, sizeof model - 1, f), sizeof model - 1);
+    assert_int_equal(fclose(f), 0);
+    REFUSES(path, CPL_TOKENS_WORD, "is a SentencePiece model, expected a word list");
+    place_write(&p, "sp.vocab", "<unk>\t0\n<s>\t0\n</s>\t0\n\xE2\x96\x81the\t-3.2\n");
+    REFUSES(place_file(&p, "sp.vocab", path), CPL_TOKENS_WORD, "line 1 is '<unk>'");
+    place_write(&p, "odd.txt", "\n\x0D\n\x05[UNK]\n"); /* begins alike, and is a word list gone wrong */
+    REFUSES(place_file(&p, "odd.txt", path), CPL_TOKENS_WORD, "line 2 is '\\r'");
+    place_remove(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +107,7 @@ int main(void)
         cmocka_unit_test(case_E09_odd_lines_of_a_vocabulary),
         cmocka_unit_test(case_E09_a_vocabulary_comes_back),
         cmocka_unit_test(case_C11_padding_is_not_first),
+        cmocka_unit_test(a_sentencepiece_model_is_no_word_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
