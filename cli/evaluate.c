@@ -19,6 +19,9 @@ static int check_arguments(const cpl_cli_command *self, const cpl_cli_evaluate_f
     if (flags->outputs != NULL && positional->count > 1)
         return cpl_cli_wrong(NULL, "--outputs FILE takes the place of a model: give PAIRS.tsv alone, got '%s' and '%s'",
                              positional->items[0], positional->items[1]);
+    if (flags->outputs == NULL && flags->baseline != NULL)
+        return cpl_cli_wrong("write the model's outputs with 'couplet generate', then give them as --outputs FILE",
+                             "--baseline FILE is compared with --outputs FILE, not with a model");
     return cpl_cli_count(self, positional, flags->outputs == NULL ? 2 : 1);
 }
 
@@ -36,9 +39,11 @@ int cpl_cli_evaluate(const cpl_cli_command *self, int argc, char **argv)
     cpl_evaluate_options options = {
         .pairs = positional.items[positional.count - 1],
         .outputs = flags.outputs,
+        .baseline = flags.baseline,
         .metrics = flags.metric,
         .tokenize = flags.tokenize,
         .group = flags.group,
+        .bootstrap = flags.bootstrap,
         .raw = flags.raw,
         .json = flags.json,
         .generate = {CPL_CLI_DECODING_OPTIONS(flags)},

@@ -36,10 +36,17 @@ static const page pages[] = {
     {"evaluate",
      "Generates from the sources of PAIRS.tsv and scores the outputs against its targets; or, with\n"
      "--outputs, scores lines that are already there. Both sides pass the target's text rules, unless\n"
-     "--raw is given. Scores are printed with the signature that makes them comparable.",
+     "--raw is given. Scores are printed with the signature that makes them comparable: BLEU and chrF\n"
+     "equal sacreBLEU's, ROUGE rouge-score's. BLEU, chrF and ROUGE go from 0 to 100, the others from 0\n"
+     "to 1, where token_error_rate can exceed 1; of several references (--group source) it takes the\n"
+     "nearest, and exact any.\n"
+     "\n"
+     "With --baseline, p is the probability of a difference as large as the one seen if the systems\n"
+     "were equally good, by paired bootstrap as sacreBLEU computes it.",
      "couplet evaluate de-en test.tsv\n"
      "couplet evaluate de-en test.tsv --metric bleu,exact --json\n"
-     "couplet evaluate --outputs test.en test.tsv"},
+     "couplet evaluate --outputs test.en test.tsv --metric bleu,chrf --bootstrap 1000\n"
+     "couplet evaluate --outputs new.en --baseline old.en test.tsv"},
     {"score",
      "Prints, for each line of PAIRS.tsv, the natural logarithm of the probability that MODEL gives to\n"
      "the target, END included, when it reads the source: the sum over the target's tokens. A token\n"

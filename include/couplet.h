@@ -577,9 +577,13 @@ CPL_API cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, con
 typedef struct cpl_evaluate_options {
     const char *pairs;    /* TSV */
     const char *outputs;  /* a file of outputs instead of a model's; then model is NULL */
+    const char *baseline; /* a file of outputs of another system, which those of `outputs` are tested against; NULL */
     const char *metrics;  /* "bleu,exact,rouge"; NULL: bleu, exact, accuracy, loss (bleu and exact for outputs) */
-    const char *tokenize; /* for BLEU, repetition and copying: 13a (NULL), none, char; ROUGE too if given */
+    const char *tokenize; /* for BLEU, repetition and copying: 13a (NULL), none, char, intl; if given, ROUGE and
+                           * token_error_rate split so too */
     const char *group;    /* "source": pairs with the same source are one item with several references; NULL: not */
+    int64_t bootstrap;    /* resamples of the items (seed: generate.seed) for 95 % intervals and the test against
+                           * `baseline`; 0: none, 1000 with a baseline */
     int raw;              /* 1: compare with the file as it is */
     int json;
     cpl_generate_options generate;

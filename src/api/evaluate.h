@@ -1,31 +1,17 @@
-/* evaluate.h: between evaluate.c (which figures, and how they are shown) and their computation: of a model in
- * figures.c, of a file of outputs in figures_of_file.c. */
+/* evaluate.h: between evaluate.c (which figures), show_figures.c (how they are shown) and their computation: of a model
+ * in figures.c, of a file of outputs in figures_of_file.c. */
 #ifndef CPL_API_EVALUATE_H
 #define CPL_API_EVALUATE_H
 
 #include "api/model.h"
-#include "metric/metric.h"
-#include "metric/repetition.h"
-#include "metric/rouge.h"
-
-enum {
-    CPL_FIGURE_BLEU = 1, CPL_FIGURE_EXACT = 2, CPL_FIGURE_ACCURACY = 4, CPL_FIGURE_LOSS = 8, CPL_FIGURE_PERPLEXITY = 16,
-    CPL_FIGURE_ROUGE = 32, /* shifted left by the kind: four bits */
-    CPL_FIGURES_OF_ROUGE = 15 * CPL_FIGURE_ROUGE,
-    CPL_FIGURE_REPEATED_TRIGRAMS = 512, CPL_FIGURE_COPY_RATE = 1024,
-    CPL_FIGURES_OF_REPETITION = CPL_FIGURE_REPEATED_TRIGRAMS | CPL_FIGURE_COPY_RATE,
-    /* those that need outputs; the others need the model's probabilities */
-    CPL_FIGURES_OF_TEXT = CPL_FIGURE_BLEU | CPL_FIGURE_EXACT | CPL_FIGURES_OF_ROUGE | CPL_FIGURES_OF_REPETITION,
-    CPL_FIGURES_DEFAULT = CPL_FIGURE_BLEU | CPL_FIGURE_EXACT | CPL_FIGURE_ACCURACY | CPL_FIGURE_LOSS
-};
+#include "metric/bootstrap.h"
+#include "metric/scorer.h"
 
 typedef struct cpl_figures {
-    int wanted;
-    cpl_bleu_split split;
-    cpl_metric *metric; /* outputs against references */
-    cpl_rouge *rouge;
-    cpl_repetition_counts repetition;
-    int64_t pairs, items;  /* items: outputs that were scored */
+    uint32_t wanted;
+    cpl_scorer *scorer;   /* outputs against references */
+    cpl_scorer *baseline; /* another system's; NULL: none */
+    int64_t pairs, items; /* items: outputs that were scored */
     double loss, accuracy; /* sums over tokens */
     double tokens;         /* of the targets, END included */
     int64_t cut;           /* outputs that reached their maximum length */
@@ -33,11 +19,19 @@ typedef struct cpl_figures {
 
 /* A model's outputs, and its probabilities of the references. */
 cpl_status cpl_figures_of_model(cpl_figures *f, cpl_model *model, const cpl_evaluate_options *o, cpl_error *err);
-/* The lines of o->outputs, as they are, against the file. */
+/* The lines of o->outputs and o->baseline, as they are, against the file. */
 cpl_status cpl_figures_of_outputs(cpl_figures *f, const cpl_evaluate_options *o, cpl_error *err);
-/* One output, its source and its references, into the wanted figures. */
-cpl_status cpl_figures_add(cpl_figures *f, cpl_metric_text output, cpl_metric_text source,
-                           const cpl_metric_text *references, size_t n, cpl_error *err);
+
+/* ---- show_figures.c: the figures as lines and as JSON ---- */
+
+typedef struct cpl_figures_shown {
+    const cpl_figures *figures;
+    const cpl_bootstrap *bootstrap; /* NULL: none */
+    int grouped;
+} cpl_figures_shown;
+
+void cpl_figures_show(const cpl_figures_shown *s, cpl_str *to);
+cpl_status cpl_figures_show_json(const cpl_figures_shown *s, cpl_str *to, cpl_error *err);
 
 /* ---- items.c: which pairs share one output ---- */
 

@@ -3,18 +3,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-cpl_status cpl_figures_add(cpl_figures *f, cpl_metric_text output, cpl_metric_text source,
-                           const cpl_metric_text *references, size_t n, cpl_error *err)
-{
-    f->items++;
-    cpl_status status = cpl_metric_add(f->metric, output, references, n, err);
-    if (status == CPL_OK && f->wanted & CPL_FIGURES_OF_ROUGE)
-        status = cpl_rouge_add(f->rouge, output, references, n, err);
-    if (status == CPL_OK && f->wanted & CPL_FIGURES_OF_REPETITION)
-        status = cpl_repetition_add(&f->repetition, f->split, output, source, err);
-    return status;
-}
-
 /* ---- outputs of a model ---- */
 
 typedef struct scratch {
@@ -76,8 +64,9 @@ static cpl_status score_output(cpl_figures *f, cpl_model *m, const cpl_answer *a
     for (size_t k = 0; k < n; k++)
         s->references[k] = (cpl_metric_text){s->text.data + s->ends[k], s->ends[k + 1] - s->ends[k]};
     f->cut += !answer->output.finished;
-    return cpl_figures_add(f, (cpl_metric_text){s->output.data, s->output.length},
-                           (cpl_metric_text){s->text.data, s->ends[0]}, s->references, n, err);
+    f->items++;
+    cpl_scored item = {{s->output.data, s->output.length}, {s->text.data, s->ends[0]}, s->references, n};
+    return cpl_scorer_add(f->scorer, &item, err);
 }
 
 /* One output for each item, from the source of its first pair. */
@@ -198,12 +187,12 @@ static cpl_status count_all(cpl_figures *f, cpl_model *m, const cpl_dataset *d, 
     if (d->valid.count == 0)
         CPL_FAIL(err, CPL_USAGE, "'%s' holds no pairs", o->pairs);
     f->pairs = d->valid.count;
-    if (f->wanted & CPL_FIGURES_OF_TEXT) {
+    if (f->wanted & ~cpl_figures_that_need(CPL_NEEDS_MODEL)) {
         cpl_status status = score_texts(f, m, d, o, err);
         if (status != CPL_OK)
             return status;
     }
-    return f->wanted & ~CPL_FIGURES_OF_TEXT ? score_references(f, m, d, o, err) : CPL_OK;
+    return f->wanted & cpl_figures_that_need(CPL_NEEDS_MODEL) ? score_references(f, m, d, o, err) : CPL_OK;
 }
 
 cpl_status cpl_figures_of_model(cpl_figures *f, cpl_model *m, const cpl_evaluate_options *o, cpl_error *err)

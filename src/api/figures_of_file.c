@@ -1,4 +1,4 @@
-/* figures_of_file.c: outputs that stand in a file, scored against pairs. */
+/* figures_of_file.c: outputs that stand in a file, scored against pairs; those of a baseline the same way. */
 #include <string.h>
 #include "api/evaluate.h"
 #include "base/error.h"
@@ -6,6 +6,7 @@
 
 /* All lines, one after the other. */
 typedef struct outputs {
+    const char *path;
     cpl_str text;
     size_t *ends;
     size_t capacity, count;
@@ -17,8 +18,9 @@ static cpl_metric_text output_at(const outputs *out, size_t i)
     return (cpl_metric_text){out->text.data + begin, out->ends[i] - begin};
 }
 
-static cpl_status read_lines(outputs *out, cpl_lines *input, const char *path, cpl_error *err)
+static cpl_status read_lines(outputs *out, cpl_lines *input, cpl_error *err)
 {
+    const char *path = out->path;
     const cpl_line *lines;
     size_t count;
     int64_t first;
@@ -48,14 +50,14 @@ static cpl_status check_count(const outputs *out, const cpl_pairs *pairs, const 
     if (o->group)
         CPL_FAIL(err, CPL_USAGE, "'%s' has %zu lines but '%s' has %zu pairs and %lld sources" CPL_HINT
                  "give a line for each pair, or one for each source in the order in which they first come",
-                 o->outputs, out->count, o->pairs, pairs->count, (long long)items->count);
+                 out->path, out->count, o->pairs, pairs->count, (long long)items->count);
     CPL_FAIL(err, CPL_USAGE, "'%s' has %zu lines but '%s' has %zu pairs" CPL_HINT
-             "line i of the outputs is compared with line i of the pairs, blank lines included", o->outputs,
+             "line i of the outputs is compared with line i of the pairs, blank lines included", out->path,
              out->count, o->pairs, pairs->count);
 }
 
 /* One item has one output: lines for the same source must agree. */
-static cpl_status check_same(const outputs *out, const int64_t *pairs, int64_t n, const char *path, cpl_error *err)
+static cpl_status check_same(const outputs *out, const int64_t *pairs, int64_t n, cpl_error *err)
 {
     cpl_metric_text first = output_at(out, (size_t)pairs[0]);
     for (int64_t i = 1; i < n; i++) {
@@ -63,13 +65,13 @@ static cpl_status check_same(const outputs *out, const int64_t *pairs, int64_t n
         if (other.length != first.length || memcmp(other.text, first.text, first.length) != 0)
             CPL_FAIL(err, CPL_USAGE, "lines %lld and %lld of '%s' differ but have the same source" CPL_HINT
                      "a group of pairs has one output; without --group each line is scored by itself",
-                     (long long)pairs[0] + 1, (long long)pairs[i] + 1, path);
+                     (long long)pairs[0] + 1, (long long)pairs[i] + 1, out->path);
     }
     return CPL_OK;
 }
 
-static cpl_status score_items(cpl_figures *f, const outputs *out, const cpl_pairs *pairs, const cpl_items *items,
-                              const cpl_evaluate_options *o, cpl_error *err)
+static cpl_status score_items(cpl_scorer *to, const outputs *out, const cpl_pairs *pairs, const cpl_items *items,
+                              cpl_error *err)
 {
     cpl_metric_text *references = cpl_alloc((size_t)items->most, sizeof *references);
     cpl_status status = references ? CPL_OK : cpl_error_set(err, CPL_FAILED, "out of memory for references");
@@ -84,39 +86,49 @@ static cpl_status score_items(cpl_figures *f, const outputs *out, const cpl_pair
         size_t line = (size_t)i;
         if (out->count == pairs->count) {
             line = (size_t)order[0];
-            status = check_same(out, order, n, o->outputs, err);
+            status = check_same(out, order, n, err);
         }
+        cpl_scored item = {output_at(out, line), {source->text, source->length}, references, (size_t)n};
         if (status == CPL_OK)
-            status = cpl_figures_add(f, output_at(out, line), (cpl_metric_text){source->text, source->length},
-                                     references, (size_t)n, err);
+            status = cpl_scorer_add(to, &item, err);
         if (status != CPL_OK)
-            cpl_error_context(err, status, "line %zu of '%s'", line + 1, o->outputs);
+            cpl_error_context(err, status, "line %zu of '%s'", line + 1, out->path);
     }
     cpl_release(references);
     return status;
 }
 
-static cpl_status score_file(cpl_figures *f, const cpl_pairs *pairs, const cpl_evaluate_options *o, cpl_error *err)
+static cpl_status score_file(cpl_scorer *to, const char *path, const cpl_pairs *pairs, const cpl_items *items,
+                             const cpl_evaluate_options *o, cpl_error *err)
 {
     cpl_lines *lines;
-    outputs out = {.count = 0};
+    outputs out = {.path = path};
+    cpl_status status = cpl_lines_open(&lines, path, err);
+    if (status != CPL_OK)
+        return status;
+    status = read_lines(&out, lines, err);
+    cpl_lines_close(lines);
+    if (status == CPL_OK)
+        status = check_count(&out, pairs, items, o, err);
+    if (status == CPL_OK)
+        status = score_items(to, &out, pairs, items, err);
+    cpl_str_free(&out.text);
+    cpl_release(out.ends);
+    return status;
+}
+
+static cpl_status score_files(cpl_figures *f, const cpl_pairs *pairs, const cpl_evaluate_options *o, cpl_error *err)
+{
     cpl_items items = {.count = 0};
     if (pairs->count == 0)
         CPL_FAIL(err, CPL_USAGE, "'%s' holds no pairs", o->pairs);
-    cpl_status status = cpl_lines_open(&lines, o->outputs, err);
-    if (status != CPL_OK)
-        return status;
-    status = read_lines(&out, lines, o->outputs, err);
-    cpl_lines_close(lines);
+    cpl_status status = cpl_items_make(&items, pairs->items, (int64_t)pairs->count, o->group != NULL, err);
     if (status == CPL_OK)
-        status = cpl_items_make(&items, pairs->items, (int64_t)pairs->count, o->group != NULL, err);
-    if (status == CPL_OK)
-        status = check_count(&out, pairs, &items, o, err);
-    if (status == CPL_OK)
-        status = score_items(f, &out, pairs, &items, o, err);
+        status = score_file(f->scorer, o->outputs, pairs, &items, o, err);
+    if (status == CPL_OK && f->baseline)
+        status = score_file(f->baseline, o->baseline, pairs, &items, o, err);
+    f->items = items.count;
     cpl_items_free(&items);
-    cpl_str_free(&out.text);
-    cpl_release(out.ends);
     return status;
 }
 
@@ -128,7 +140,7 @@ cpl_status cpl_figures_of_outputs(cpl_figures *f, const cpl_evaluate_options *o,
     cpl_pairs *pairs;
     CPL_TRY(cpl_pairs_read(&pairs, &files, &options, err), err, "cannot read '%s'", o->pairs);
     f->pairs = (int64_t)pairs->count;
-    cpl_status status = score_file(f, pairs, o, err);
+    cpl_status status = score_files(f, pairs, o, err);
     cpl_pairs_free(pairs);
     return status;
 }

@@ -2,26 +2,31 @@
  *
  * The rules are stated there as regular expressions over characters. All characters that they name are ASCII,
  * and a "not a digit" that swallows the first or last byte of a longer character puts it back unchanged, so
- * working on bytes gives the same text. White space is Unicode's, as Python's str.split knows it. */
+ * working on bytes gives the same text; intl alone asks for the categories of characters. White space is Unicode's, as
+ * Python's str.split knows it. */
 #include "metric/metric.h"
 
 #include <string.h>
 
 #include "base/error.h"
+#include "text/unicode.h"
 
-static const char *const split_names[] = {"13a", "none", "char"};
+static const char *const split_names[] = {"13a", "none", "char", "intl"};
 
 cpl_status cpl_bleu_split_named(cpl_bleu_split *split, const char *name, cpl_error *err)
 {
     size_t n = sizeof split_names / sizeof *split_names;
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(name, split_names[i]) == 0) {
-            *split = (cpl_bleu_split)i;
-            return CPL_OK;
-        }
+        if (strcmp(name, split_names[i]) != 0)
+            continue;
+        if (i == CPL_BLEU_INTL && !cpl_unicode_available())
+            CPL_FAIL(err, CPL_FAILED, "cannot split by 'intl': this build has no Unicode tables (utf8proc was missing "
+                     "when it was built)");
+        *split = (cpl_bleu_split)i;
+        return CPL_OK;
     }
     char shown[80];
-    CPL_FAIL(err, CPL_USAGE, "unknown BLEU tokenizer '%s', expected 13a, none or char",
+    CPL_FAIL(err, CPL_USAGE, "unknown BLEU tokenizer '%s', expected 13a, none, char or intl",
              cpl_escape(shown, sizeof shown, name, strlen(name)));
 }
 
@@ -30,7 +35,6 @@ const char *cpl_bleu_split_name(cpl_bleu_split split)
     return split_names[split];
 }
 
-/* Bytes of the white space character at s, 0 when another character stands there. */
 static size_t white_space(const unsigned char *s, size_t left)
 {
     if ((s[0] >= 9 && s[0] <= 13) || (s[0] >= 28 && s[0] <= 32))
@@ -49,6 +53,11 @@ static size_t white_space(const unsigned char *s, size_t left)
     int is_space =
         (tail >= 0x8080 && tail <= 0x808A) || tail == 0x80A8 || tail == 0x80A9 || tail == 0x80AF || tail == 0x819F;
     return is_space ? 3 : 0;
+}
+
+size_t cpl_bleu_space(const char *text, size_t left)
+{
+    return white_space((const unsigned char *)text, left);
 }
 
 /* Bytes of the UTF-8 character at s, as its first byte says; a byte that cannot begin one stands alone. */
@@ -173,6 +182,67 @@ static void split_13a(const char *line, size_t length, cpl_str *out)
     cpl_str_free(&b);
 }
 
+/* Rule 0 of intl parts punctuation that does not follow a number, rule 1 punctuation before what is no number. */
+static int parts_neighbours(int rule, char a, char b)
+{
+    return rule == 0 ? a != 'N' && b == 'P' : a == 'P' && b != 'N';
+}
+
+/* As apply_rule, over characters and their categories' first letters. */
+static void apply_intl(int rule, const cpl_str *in, cpl_str *out)
+{
+    const char *p = in->data, *end = p + in->length;
+    cpl_str_clear(out);
+    while (p < end) {
+        uint32_t code;
+        size_t n = cpl_utf8_next(p, end, &code), m = 0;
+        char a = cpl_char_class(code), b = 0;
+        if (p + n < end) {
+            m = cpl_utf8_next(p + n, end, &code);
+            b = cpl_char_class(code);
+        }
+        if (m == 0 || !parts_neighbours(rule, a, b))
+            m = 0;
+        if (m && rule == 1)
+            cpl_str_add_char(out, ' ');
+        cpl_str_add_bytes(out, p, n);
+        if (m) {
+            cpl_str_add_char(out, ' ');
+            cpl_str_add_bytes(out, p + n, m);
+        }
+        if (m && rule == 0)
+            cpl_str_add_char(out, ' ');
+        p += n + m;
+    }
+}
+
+/* mteval-v14's international rules: a full stop after a number at the line's end stays with it, as there. */
+static void split_intl(const char *line, size_t length, cpl_str *out)
+{
+    cpl_str a = {0}, b = {0};
+    cpl_str_add(&a, "");
+    cpl_str_add(&b, "");
+    cpl_str_add_bytes(&a, line, length);
+    if (!a.failed)
+        apply_intl(0, &a, &b);
+    if (!b.failed)
+        apply_intl(1, &b, &a);
+    cpl_str_clear(&b);
+    for (size_t i = 0, n; !a.failed && i < a.length; i += n) {
+        uint32_t code;
+        n = cpl_utf8_next(a.data + i, a.data + a.length, &code);
+        int symbol = cpl_char_class(code) == 'S';
+        cpl_str_add(&b, symbol ? " " : "");
+        cpl_str_add_bytes(&b, a.data + i, n);
+        cpl_str_add(&b, symbol ? " " : "");
+    }
+    if (!a.failed && !b.failed)
+        add_pieces(b.data, b.length, 0, out);
+    out->failed |= a.failed | b.failed;
+    cpl_str_free(&a);
+    cpl_str_free(&b);
+}
+
 /* Length without white space at the end. Characters are found from the front, so that no byte within a
  * character is taken for one. */
 static size_t stripped(const char *line, size_t length)
@@ -194,6 +264,8 @@ void cpl_bleu_split_line(cpl_bleu_split split, const char *line, size_t length, 
     length = stripped(line, length);
     if (split == CPL_BLEU_13A)
         split_13a(line, length, out);
+    else if (split == CPL_BLEU_INTL)
+        split_intl(line, length, out);
     else
         add_pieces(line, length, split == CPL_BLEU_CHAR, out);
 }

@@ -166,8 +166,7 @@ static int split_all(cpl_metric *m, cpl_metric_text output, const cpl_metric_tex
     return failed;
 }
 
-/* Exact match: any reference will do. */
-static int equals_any(cpl_metric_text output, const cpl_metric_text *references, size_t n)
+int cpl_exact_match(cpl_metric_text output, const cpl_metric_text *references, size_t n)
 {
     for (size_t r = 0; r < n; r++) {
         if (references[r].length != output.length)
@@ -205,7 +204,7 @@ cpl_status cpl_metric_add(cpl_metric *m, cpl_metric_text output, const cpl_metri
         c->totals[k] += m->output.count > k ? m->output.count - k : 0;
     }
     c->lines++;
-    c->exact += (uint64_t)equals_any(output, references, n);
+    c->exact += (uint64_t)cpl_exact_match(output, references, n);
     c->output_length += m->output.count;
     c->reference_length += nearest_length(m, n);
     note_references(c, n, n);

@@ -9,8 +9,8 @@
  *
  * Lines are text as a person reads it (detokenised): BLEU splits them with its own rules, exact match compares
  * bytes. Token accuracy and the loss are counted by the engine, not here. One cpl_metric for one thread;
- * parts counted by several are joined with cpl_metric_merge. ROUGE is in rouge.h, repetition and copying in
- * repetition.h. */
+ * parts counted by several are joined with cpl_metric_merge. chrF is in chrf.h, ROUGE in rouge.h, token errors in
+ * token_error.h, repetition and copying in repetition.h; scorer.h has them all by name. */
 #ifndef CPL_METRIC_METRIC_H
 #define CPL_METRIC_METRIC_H
 
@@ -19,17 +19,27 @@
 #include "base/str.h"
 #include "couplet.h"
 
-enum { CPL_BLEU_ORDER = 4, CPL_SIGNATURE_SIZE = 128 };
+enum { CPL_BLEU_ORDER = 4, CPL_SIGNATURE_SIZE = 192 };
 
-/* How BLEU splits a line; the names are sacreBLEU's. none: at white space only. */
-typedef enum cpl_bleu_split { CPL_BLEU_13A, CPL_BLEU_NONE, CPL_BLEU_CHAR } cpl_bleu_split;
+/* How BLEU splits a line; the names are sacreBLEU's. none: at white space only. intl: punctuation and symbols of every
+ * script stand alone (mteval-v14), which needs the Unicode tables. */
+typedef enum cpl_bleu_split {
+    CPL_BLEU_13A,
+    CPL_BLEU_NONE,
+    CPL_BLEU_CHAR,
+    CPL_BLEU_INTL,
+    CPL_BLEU_SPLITS /* how many there are */
+} cpl_bleu_split;
 
-/* "13a", "none", "char" → *split. Anything else is CPL_USAGE with the names that exist. */
+/* "13a", "none", "char", "intl" → *split. Anything else is CPL_USAGE with the names that exist; intl in a build without
+ * the tables is CPL_FAILED. */
 cpl_status cpl_bleu_split_named(cpl_bleu_split *split, const char *name, cpl_error *err);
 const char *cpl_bleu_split_name(cpl_bleu_split split);
 
 /* Appends line split by the rule: pieces with one space between them, no space at the ends. */
 void cpl_bleu_split_line(cpl_bleu_split split, const char *line, size_t length, cpl_str *out);
+/* Bytes of the white space character (Unicode's, as Python's str.split knows it) at text, 0 when there is none. */
+size_t cpl_bleu_space(const char *text, size_t left);
 
 /* Everything that the figures follow from, summed over lines. Plain numbers: may be added field by field. */
 typedef struct cpl_metric_counts {
@@ -56,6 +66,9 @@ typedef struct cpl_metric_text {
     const char *text;
     size_t length;
 } cpl_metric_text;
+
+/* 1 when the output equals one of its n references, byte for byte. */
+int cpl_exact_match(cpl_metric_text output, const cpl_metric_text *references, size_t n);
 
 typedef struct cpl_metric cpl_metric;
 cpl_status cpl_metric_new(cpl_metric **m, cpl_bleu_split split, cpl_error *err);

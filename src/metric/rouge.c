@@ -27,6 +27,7 @@ struct cpl_rouge {
     cpl_bleu_split split;
     cpl_str lower, pieces; /* scratch of the former */
     double sum[CPL_ROUGE_KINDS]; /* of F-measures, 0 … 1 */
+    double last[CPL_ROUGE_KINDS];
     uint64_t items;
     uint64_t references_least, references_most;
     words output, reference; /* scratch from here on */
@@ -330,8 +331,10 @@ cpl_status cpl_rouge_add(cpl_rouge *r, cpl_metric_text output, const cpl_metric_
     r->numbers = NULL;
     if (failed)
         CPL_FAIL(err, CPL_FAILED, "no memory for scoring a text of %zu bytes", output.length);
-    for (int k = 0; k < CPL_ROUGE_KINDS; k++)
+    for (int k = 0; k < CPL_ROUGE_KINDS; k++) {
+        r->last[k] = best[k];
         r->sum[k] += best[k];
+    }
     r->items++;
     note_references(r, n, n);
     return CPL_OK;
@@ -350,6 +353,11 @@ void cpl_rouge_merge(cpl_rouge *r, const cpl_rouge *other)
 double cpl_rouge_score(const cpl_rouge *r, int kind)
 {
     return r->items ? 100 * r->sum[kind] / (double)r->items : 0;
+}
+
+double cpl_rouge_last(const cpl_rouge *r, int kind)
+{
+    return r->last[kind];
 }
 
 char *cpl_rouge_signature(const cpl_rouge *r, int kind, char *buffer, size_t size)

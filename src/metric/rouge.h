@@ -36,6 +36,7 @@ cpl_status cpl_rouge_add(cpl_rouge *r, cpl_metric_text output, const cpl_metric_
                          cpl_error *err);
 void cpl_rouge_merge(cpl_rouge *r, const cpl_rouge *other);
 double cpl_rouge_score(const cpl_rouge *r, int kind); /* 0 … 100; 0 for no items */
+double cpl_rouge_last(const cpl_rouge *r, int kind);  /* of the item that was added last: 0 … 1 */
 /* "nrefs:1|case:lower|tok:a-z0-9|stem:no|measure:f1|average:mean|version:couplet-0.1.0"; tok may be the name of BLEU's
  * rule; ROUGE-Lsum has "sent:newline" too. nrefs is "var" when items had different numbers. buffer has
  * CPL_SIGNATURE_SIZE bytes; returns it. */

@@ -45,6 +45,11 @@ int cpl_is_mark(uint32_t code)
     return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_MC || c == UTF8PROC_CATEGORY_ME;
 }
 
+char cpl_char_class(uint32_t code)
+{
+    return code >= CPL_BAD_BYTE ? 'C' : utf8proc_category_string((utf8proc_int32_t)code)[0];
+}
+
 size_t cpl_decompose(uint32_t code, int32_t to[CPL_DECOMPOSED_MAX])
 {
     int unused = 0;
@@ -136,6 +141,19 @@ static cpl_char_kind wide_kind(uint32_t code)
 int cpl_is_mark(uint32_t code)
 {
     return code >= 0x300 && code <= 0x36F;
+}
+
+char cpl_char_class(uint32_t code)
+{
+    if (code >= CPL_BAD_BYTE || code < 32 || code == 127)
+        return 'C';
+    if (code == ' ')
+        return 'Z';
+    if (code >= '0' && code <= '9')
+        return 'N';
+    if (code > 127 || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z'))
+        return 'L';
+    return strchr("$+<=>^`|~", (int)code) ? 'S' : 'P';
 }
 
 size_t cpl_decompose(uint32_t code, int32_t to[CPL_DECOMPOSED_MAX])

@@ -1,4 +1,4 @@
-/* unicode.h: characters, for the files of this room only. */
+/* unicode.h: characters, for the files of this room and of metric/. */
 #ifndef CPL_TEXT_UNICODE_H
 #define CPL_TEXT_UNICODE_H
 
@@ -32,6 +32,8 @@ int cpl_unicode_available(void);
 /* The kind of the character at p < end, its number and its bytes. */
 cpl_char_kind cpl_char_at(const char *p, const char *end, uint32_t *code, size_t *bytes);
 int cpl_is_mark(uint32_t code); /* a combining mark */
+/* The general category's first letter: L letter, M mark, N number, P punctuation, S symbol, Z separator, C other. */
+char cpl_char_class(uint32_t code);
 
 enum { CPL_DECOMPOSED_MAX = 32 }; /* the longest compatibility decomposition has 18 characters */
 /* The full compatibility decomposition (NFKD) of one character; returns how many were written. */

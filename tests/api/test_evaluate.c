@@ -62,6 +62,86 @@ static void accuracy_counts_targets_with_end(void **state)
     place_remove(&p);
 }
 
+/* The letter a is 800 above all others, so that every other target loses 800. */
+static void hopeless(cpl_parameters *p)
+{
+    int64_t n;
+    uniform(p);
+    values_of(p, "decoder.output.bias", &n)[CPL_ID_WORDS] = 800;
+}
+
+static void case_G10_evaluate_shows_inf(void **state)
+{
+    (void)state;
+    place p;
+    char path[300], *text;
+    cpl_json *root;
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, hopeless, NULL, 0);
+    place_write(&p, "pairs.tsv", "x\tb c\ny\td\n");
+    cpl_model *m = model_open(&p);
+    cpl_evaluate_options o = {.pairs = place_file(&p, "pairs.tsv", path), .metrics = "loss,perplexity"};
+    must(cpl_evaluate(m, &o, &text, &err), &err);
+    assert_string_equal(text, "loss       800.0000\nperplexity inf\npairs      2\n");
+    cpl_free(text);
+    o.json = 1;
+    must(cpl_evaluate(m, &o, &text, &err), &err);
+    must(cpl_json_parse(&root, text, strlen(text), &err), &err);
+    const cpl_json *perplexity = cpl_json_get(root, "perplexity");
+    assert_int_equal(cpl_json_what(cpl_json_get(perplexity, "score")), CPL_JSON_NULL);
+    assert_string_equal(cpl_json_text(cpl_json_get(perplexity, "reason"), NULL), "larger than any number");
+    assert_true(fabs(score_in(text, "loss") - 800) < 1e-3);
+    cpl_json_free(root);
+    cpl_free(text);
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+/* Every line of the log is JSON, with the losses as they were. Returns the number of lines of the event. */
+static int log_losses(const char *path, const char *event, double loss[4])
+{
+    char line[65536];
+    int n = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        cpl_json *root;
+        cpl_error err = CPL_ERROR_INIT;
+        must(cpl_json_parse(&root, line, strlen(line), &err), &err);
+        const char *name = cpl_json_text(cpl_json_get(root, "event"), NULL);
+        if (name && strcmp(name, event) == 0 && n < 4)
+            loss[n++] = cpl_json_real(cpl_json_get(root, "loss"), NAN);
+        cpl_json_free(root);
+    }
+    assert_int_equal(fclose(f), 0);
+    return n;
+}
+
+/* Training that begins with a loss of 800 logs it as it is, and goes on to its end. */
+static void case_G10_training_goes_on(void **state)
+{
+    (void)state;
+    place p;
+    char config[300], folder[300], log[400];
+    double loss[4];
+    static const char *const set[] = {"training.epochs=2", "training.log_every=1", "training.batch_size=2"};
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, hopeless, NULL, 0);
+    place_write(&p, "pairs.tsv", "x\tb c\ny\td\n");
+    place_write(&p, "config.yaml", "model: {units: 16}\ndata: {train: pairs.tsv, valid: pairs.tsv}\n");
+    cpl_train_options o = {.config_path = place_file(&p, "config.yaml", config), .init = p.model, .set = set,
+                           .set_count = 3, .folder = place_file(&p, "run", folder), .threads = 1};
+    must(cpl_train(&o, &err), &err);
+    snprintf(log, sizeof log, "%s/log.jsonl", folder);
+    assert_int_equal(log_losses(log, "step", loss), 2);
+    assert_true(fabs(loss[0] - 800) < 1e-3 && fabs(loss[1] - 800) < 1);
+    assert_int_equal(log_losses(log, "epoch", loss), 2);
+    assert_int_equal(log_losses(log, "end", loss), 1);
+    place_remove(&p);
+}
+
 /* References made of the model's own outputs: all right, then half of them. Both sides pass the target's rules, so
  * the spaces of the file do not matter, unless --raw compares with the file as it is. */
 static void outputs_are_compared_after_the_rules(void **state)
@@ -195,6 +275,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_uniform_model_has_known_figures),
         cmocka_unit_test(accuracy_counts_targets_with_end),
+        cmocka_unit_test(case_G10_evaluate_shows_inf),
+        cmocka_unit_test(case_G10_training_goes_on),
         cmocka_unit_test(outputs_are_compared_after_the_rules),
         cmocka_unit_test(swap_turns_the_pairs_around),
         cmocka_unit_test(a_file_of_outputs_needs_no_model),

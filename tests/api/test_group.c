@@ -124,6 +124,118 @@ static void same_sources_are_one_item(void **state)
     place_remove(&p);
 }
 
+/* A model's tokens are its target's; a file's stand between white space. */
+static void token_errors_of_groups(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"text.target.tokens=char"};
+    place p;
+    char path[300], outputs[300];
+    place_make(&p);
+    place_write(&p, "pairs.tsv", "read\tR EH D\nread\tR IY D\ncats\tK AE T S\n");
+    place_write(&p, "out.txt", "R IY D Z\nK AE T\n");
+    cpl_evaluate_options o = {.pairs = place_file(&p, "pairs.tsv", path), .outputs = place_file(&p, "out.txt", outputs),
+                              .metrics = "token_error_rate,exact,chrf", .group = "source"};
+    cpl_json *root = scores(NULL, &o);
+    is_near(root, "token_error_rate", 2. / 7); /* one too many against R IY D, one missing */
+    is_near(root, "exact", 0);
+    signature_has(root, "token_error_rate", "nrefs:var|case:mixed|tok:space|ref:nearest|");
+    signature_has(root, "chrf", "nrefs:var|case:mixed|eff:yes|nc:6|nw:0|space:no|");
+    cpl_json_free(root);
+    model_write(&p, endless, set, 1);
+    place_write(&p, "pairs.tsv", "x\taab\ny\tbb\n");
+    cpl_model *m = model_open(&p);
+    o.group = o.outputs = NULL;
+    o.metrics = "token_error_rate";
+    o.generate.max_length = 3; /* aaa: 1 edit of 3, 3 edits of 2 */
+    root = scores(m, &o);
+    is_near(root, "token_error_rate", 4. / 5);
+    signature_has(root, "token_error_rate", "|tok:char|");
+    cpl_json_free(root);
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
+static double number_in(const cpl_json *root, const char *metric, const char *key)
+{
+    return cpl_json_real(cpl_json_get(figure_in(root, metric), key), NAN);
+}
+
+/* a is right 3 times of 4, b never: 4 resampled items are all wrong with probability 1/256. */
+static void two_files_are_compared(void **state)
+{
+    (void)state;
+    place p;
+    char path[300], a[300], b[300], *text;
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    place_write(&p, "pairs.tsv", "1\ta b c d\n2\ta b c d\n3\ta b c d\n4\ta b c d\n");
+    place_write(&p, "a.txt", "a b c d\na b c d\na b c d\nx\n");
+    place_write(&p, "b.txt", "x\nx\nx\nx\n");
+    cpl_evaluate_options o = {.pairs = place_file(&p, "pairs.tsv", path), .outputs = place_file(&p, "a.txt", a),
+                              .baseline = place_file(&p, "b.txt", b), .metrics = "exact,token_error_rate",
+                              .generate = {.seed = 3}};
+    cpl_json *root = scores(NULL, &o);
+    is_near(root, "exact", 0.75);
+    assert_true(number_in(root, "exact", "difference") == 0.75);
+    is_near(figure_in(root, "exact"), "baseline", 0);
+    assert_int_equal(cpl_json_int(cpl_json_get(figure_in(root, "exact"), "resamples"), 0), 1000);
+    assert_true(number_in(root, "exact", "p_value") < 0.01); /* the difference cannot exceed its mean by 0.75 */
+    assert_true(cpl_json_real(cpl_json_at(cpl_json_get(figure_in(root, "exact"), "confidence"), 0), 9) <= 0.25);
+    assert_true(cpl_json_real(cpl_json_at(cpl_json_get(figure_in(root, "exact"), "confidence"), 1), 9) >= 0.99);
+    assert_true(number_in(root, "token_error_rate", "difference") == -0.75);
+    signature_has(root, "token_error_rate", "nrefs:1|bs:1000|seed:3|");
+    cpl_json_free(root);
+    o.json = 0;
+    o.bootstrap = 10;
+    place_write(&p, "b.txt", "a b c d\na b c d\na b c d\nx\n");
+    must(cpl_evaluate(NULL, &o, &text, &err), &err);
+    assert_non_null(strstr(text, "exact            0.7500\n                 95 % of 10 resamples: "));
+    assert_non_null(strstr(text, "), difference +0.0000, p = 1.0000\n"));
+    cpl_free(text);
+    o.baseline = NULL;
+    must(cpl_evaluate(NULL, &o, &text, &err), &err);
+    assert_non_null(strstr(text, "95 % of 10 resamples: "));
+    assert_null(strstr(text, "difference"));
+    cpl_free(text);
+    place_write(&p, "b.txt", "x\n");
+    o.baseline = b;
+    assert_int_equal(cpl_evaluate(NULL, &o, &text, &err), CPL_USAGE);
+    assert_non_null(strstr(err.line[0], "b.txt' has 1 lines but"));
+    place_remove(&p);
+}
+
+/* Accuracy and loss have no resamples: they are not counted by output. */
+static void a_model_has_intervals(void **state)
+{
+    (void)state;
+    place p;
+    char path[300], *text;
+    cpl_error err = CPL_ERROR_INIT;
+    place_make(&p);
+    model_write(&p, endless, NULL, 0);
+    place_write(&p, "pairs.tsv", "x\ta a\ny\tb\n");
+    cpl_model *m = model_open(&p);
+    cpl_evaluate_options o = {.pairs = place_file(&p, "pairs.tsv", path), .bootstrap = 50,
+                              .metrics = "exact,loss", .generate = {.max_length = 2}};
+    cpl_json *root = scores(m, &o);
+    is_near(root, "exact", 0.5);
+    assert_int_equal(cpl_json_size(cpl_json_get(figure_in(root, "exact"), "confidence")), 2);
+    assert_null(cpl_json_get(figure_in(root, "loss"), "confidence"));
+    cpl_json_free(root);
+    o.metrics = "loss,accuracy";
+    assert_int_equal(cpl_evaluate(m, &o, &text, &err), CPL_USAGE);
+    o.metrics = NULL;
+    o.baseline = path;
+    assert_int_equal(cpl_evaluate(m, &o, &text, &err), CPL_USAGE);
+    assert_non_null(strstr(err.hint, "couplet generate"));
+    o.baseline = NULL;
+    o.bootstrap = -1;
+    assert_int_equal(cpl_evaluate(m, &o, &text, &err), CPL_USAGE);
+    cpl_model_close(m);
+    place_remove(&p);
+}
+
 static void wrong_groups_are_told(void **state)
 {
     (void)state;
@@ -199,6 +311,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rouge_repetition_and_copying_of_a_file),
         cmocka_unit_test(same_sources_are_one_item),
+        cmocka_unit_test(token_errors_of_groups),
+        cmocka_unit_test(two_files_are_compared),
+        cmocka_unit_test(a_model_has_intervals),
         cmocka_unit_test(wrong_groups_are_told),
         cmocka_unit_test(a_model_is_grouped_like_a_file),
     };

@@ -1,6 +1,6 @@
-"""Writes bleu_fixture.json with the scores that sacreBLEU gives (see README.md in this folder).
+"""Writes bleu_fixture.json with the BLEU and chrF scores that sacreBLEU gives (see README.md in this folder).
 
-    python3 -m venv v && v/bin/pip install sacrebleu==2.6.0
+    python3 -m venv v && v/bin/pip install sacrebleu==2.6.0 regex
     v/bin/python make_bleu_fixture.py TATOEBA_TEST.tsv
 """
 import json
@@ -9,8 +9,11 @@ import random
 import sys
 
 import sacrebleu
+from sacrebleu.metrics import CHRF
 from sacrebleu.metrics.bleu import BLEU, _get_tokenizer
 
+KINDS = ("13a", "none", "char", "intl")
+WORD_ORDERS = {"chrf": 0, "chrf++": 2}
 TRICKY = [
     ("The ferry leaves at 7.30, not 8.30.", "The ferry leaves at 7.30, not at 8.30."),
     ("It cost $1,299.99 (tax included)!", "It costs $1,299.99 (tax included)."),
@@ -38,6 +41,11 @@ TRICKY = [
     ("the the the the the the the", "the cat is on the mat"),
     ("-", "--"), ("5-", "5 -"), ("a.b,c", "a . b , c"), ("1.2.3,4", "1.2.3,4"), ("...", ". . ."),
     ("é.ü,日.本", "é . ü , 日 . 本"), ("x.日 5.日 ,日", "x . 日 5 . 日 , 日"),
+    ("هل وصلت؟ نعم، وصلت.", "هل وصلت ؟ نعم ، وصلت ."), ("वह घर है। और ५.५ है॥", "वह घर है । और ५.५ है ॥"),
+    ("„Die 5. Sinfonie“, 3½.", "„Die 5 . Sinfonie“, 3½"), ("€5,50 – 5€. №7; x²+y³≠z⁴", "€ 5,50 - 5 € . № 7 ; x² + y³ ≠ z⁴"),
+    ("born in 1984.", "born in 1984 ."), ("born in 1984. 　", "born in 1984 ."), ("(hi) 'hi' -hi- (5) .5. 1,2", "( hi ) ' hi ' - hi - ( 5 )"),
+    ("5-a a-5 Ⅳ. Ⅳ.5 ①,②", "5 -a a- 5 Ⅳ . 5 ①,②"), ("—«¡Hola!»—dijo…", "—«¡ Hola !» — dijo …"), ("☃.☃ ♥♥5♥", "☃ . ☃ ♥ ♥ 5 ♥"),
+    ("ไทย๑.๒ ฿๕", "ไทย ๑.๒ ฿ ๕"), ("'' \"\" a' 'a (a) a.. .a", "' a ( a ) . a"), ("𝟘.𝟙 𐄀x", "𝟘 . 𝟙 𐄀 x"),
 ]
 
 
@@ -85,7 +93,11 @@ def main():
     for name, outputs, references in corpora(sys.argv[1]):
         case = {"name": name, "outputs": outputs,
                 "references": [[r for r in refs if r is not None] for refs in zip(*references)], "expected": {}}
-        for kind in ("13a", "none", "char"):
+        for name, order in WORD_ORDERS.items():
+            chrf = CHRF(word_order=order)
+            case["expected"][name] = {"score": chrf.corpus_score(outputs, references).score,
+                                      "signature": str(chrf.get_signature()).split("|version")[0]}
+        for kind in KINDS:
             bleu = BLEU(tokenize=kind)
             score = bleu.corpus_score(outputs, references)
             case["expected"][kind] = {
@@ -95,7 +107,7 @@ def main():
         cases.append(case)
     lines = [line for pair in TRICKY for line in pair]
     split = {kind: [" ".join(_get_tokenizer(kind)()(line.rstrip()).split()) for line in lines]
-             for kind in ("13a", "none", "char")}
+             for kind in KINDS}
     root = {"made_with": "sacrebleu " + sacrebleu.__version__, "cases": cases, "lines": lines, "split": split}
     to = pathlib.Path(__file__).with_name("bleu_fixture.json")
     to.write_text(json.dumps(root, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

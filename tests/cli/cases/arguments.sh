@@ -25,6 +25,8 @@ try evaluate a b c
 try evaluate --outputs
 try evaluate --outputs o a b c
 try evaluate m p.tsv --tokenize 13b
+try evaluate m p.tsv --baseline b
+try evaluate --outputs o p.tsv --bootstrap many
 try score
 try score m
 try score m p.tsv more
