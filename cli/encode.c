@@ -14,7 +14,8 @@ int cpl_cli_encode(const cpl_cli_command *self, int argc, char **argv)
         code = cpl_cli_count(self, &positional, 1);
     if (code != -1)
         return code;
-    cpl_encode_options options = {.input = flags.i, .output = flags.o, .threads = (int)flags.threads};
+    cpl_encode_options options = {.input = flags.i, .output = flags.o, .threads = (int)flags.threads,
+                                  .batch_size = flags.batch_size};
     for (int i = 0; i < 4; i++)
         if (strcmp(flags.pool, pools[i]) == 0)
             options.pool = (cpl_pool_kind)i;

@@ -536,7 +536,8 @@ CPL_API cpl_status cpl_train(const cpl_train_options *options, cpl_error *err);
 /* Without training: data report, layers, operations per step, exact memory. The caller frees *text with cpl_free. */
 CPL_API cpl_status cpl_plan(const cpl_train_options *options, int json, char **text, cpl_error *err);
 
-/* A trained model: its weights, vocabularies and text rules. path: a model file, or the folder of a run. */
+/* A trained model: its weights, vocabularies and text rules. path: a model file, or the folder of a run. Of an encoder
+ * alone (cpl_extract) only cpl_encode can be asked. */
 typedef struct cpl_model cpl_model;
 CPL_API cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err);
 CPL_API void cpl_model_close(cpl_model *model);
@@ -605,15 +606,25 @@ CPL_API cpl_status cpl_score_pairs(cpl_model *model, const cpl_score_options *op
  * begins other models (training.init); it generates nothing. */
 CPL_API cpl_status cpl_extract(const char *model, const char *part, const char *output, cpl_error *err);
 
+/* Over a line's tokens, START and END left out; NONE: a vector for each token; LAST: what the recurrent layer ended
+ * with. A model with a bottleneck has one vector, whichever is asked for, and none for a token. */
 typedef enum cpl_pool_kind { CPL_POOL_MEAN, CPL_POOL_NONE, CPL_POOL_LAST, CPL_POOL_MAX } cpl_pool_kind;
+
+/* What the encoder makes of one line of text: vectors[shape[0] shape[1]], one row; with CPL_POOL_NONE a row for each
+ * token (none for a blank line). The caller frees *vectors with cpl_free. The model may be an encoder alone, which
+ * cpl_extract wrote. */
+CPL_API cpl_status cpl_encode(float **vectors, int64_t shape[2], cpl_model *model, const char *line, cpl_pool_kind pool,
+                              cpl_error *err);
+
 typedef struct cpl_encode_options {
     const char *input;  /* lines; NULL and "-": standard input */
     const char *output; /* an .npy file [lines width], in place of JSON lines; with CPL_POOL_NONE all tokens one after
                          * the other, and how many each line has in FILE.lengths.npy */
-    cpl_pool_kind pool; /* over the line's tokens, START and END left out; NONE: a vector for each token */
+    cpl_pool_kind pool;
     int threads;
+    int64_t batch_size; /* lines at a time; 0: 64. The numbers are the same whatever it is */
 } cpl_encode_options;
-/* What the encoder makes of each line; a file that cpl_extract wrote will do. */
+/* The same for each line, in order, as soon as it is known; an encoder alone will do. */
 CPL_API cpl_status cpl_encode_lines(const char *model, const cpl_encode_options *options, FILE *out, cpl_error *err);
 
 /* Options, layers, sizes, history, checksum of each tensor. */

@@ -16,6 +16,9 @@ static cpl_status check_files(const cpl_model *model, const cpl_evaluate_options
     if (o->baseline && model)
         CPL_FAIL(err, CPL_USAGE, "a baseline is compared with a file of outputs, not with a model" CPL_HINT
                  "write the model's outputs with 'couplet generate' and give both files");
+    cpl_status whole = model ? cpl_model_whole(model, err) : CPL_OK;
+    if (whole != CPL_OK)
+        return whole;
     if (o->group && strcmp(o->group, "source") != 0) {
         char shown[80];
         CPL_FAIL(err, CPL_USAGE, "cannot group pairs by '%s', expected 'source'",

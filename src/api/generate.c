@@ -10,9 +10,11 @@
 #include "base/memory.h"
 
 /* The folder is made before anything is decoded: a wrong name is told at once. */
-static cpl_status check(const cpl_generate_options *o, cpl_error *err)
+static cpl_status check(const cpl_model *m, const cpl_generate_options *o, cpl_error *err)
 {
-    cpl_status status = cpl_generate_check(o, err);
+    cpl_status status = cpl_model_whole(m, err);
+    if (status == CPL_OK)
+        status = cpl_generate_check(o, err);
     if (status == CPL_OK && o->attention_folder)
         status = cpl_folder_make(o->attention_folder, err);
     return status;
@@ -37,7 +39,7 @@ cpl_status cpl_generate(char **output, cpl_model *model, const char *text, const
     static const cpl_generate_options defaults;
     const cpl_generate_options *o = options ? options : &defaults;
     *output = NULL;
-    CPL_TRY(check(o, err), err, "cannot generate");
+    CPL_TRY(check(model, o, err), err, "cannot generate");
     size_t length = strlen(text), valid = cpl_utf8_valid(text, length);
     if (valid < length)
         CPL_FAIL(err, CPL_USAGE, "byte %zu of the text is not UTF-8", valid + 1);
@@ -202,7 +204,7 @@ cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_g
     stream s = {.model = model, .options = options ? options : &defaults, .out = out,
                 .log = {.sink = (cpl_log_sink)message, .user = user}};
     cpl_lines *lines;
-    CPL_TRY(check(s.options, err), err, "cannot generate");
+    CPL_TRY(check(model, s.options, err), err, "cannot generate");
     CPL_TRY(cpl_lines_open_fd(&lines, fileno(in), err), err, "cannot generate");
     cpl_status status = run(&s, lines, err);
     tell(&s, lines);

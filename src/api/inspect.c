@@ -194,7 +194,9 @@ cpl_status cpl_inspect(const char *path, int json, char **text, cpl_error *err)
     cpl_status status = cpl_model_open(&m, path, 1, err);
     if (status != CPL_OK)
         return status;
-    status = inspect(m, json, &out, err);
+    status = cpl_model_whole(m, err);
+    if (status == CPL_OK)
+        status = inspect(m, json, &out, err);
     cpl_model_close(m);
     if (status == CPL_OK && !(*text = cpl_str_take(&out)))
         status = cpl_error_set(err, CPL_FAILED, "out of memory for the result");

@@ -67,7 +67,9 @@ cpl_status cpl_export_keras(const cpl_keras_export_options *o, cpl_error *err)
     if (n < 11 || strcmp(o->output + n - 11, ".weights.h5") != 0)
         CPL_FAIL(err, CPL_USAGE, "'%s' does not end in .weights.h5, by which Keras knows such a file", o->output);
     CPL_TRY(cpl_model_open(&m, o->model, 1, err), err, "cannot read the model");
-    cpl_status status = write_weights(m, o->output, err);
+    cpl_status status = cpl_model_whole(m, err);
+    if (status == CPL_OK)
+        status = write_weights(m, o->output, err);
     if (status == CPL_OK && o->source_vocabulary)
         status = cpl_vocabulary_write(m->file->source, o->source_vocabulary, err);
     if (status == CPL_OK && o->target_vocabulary)

@@ -1,10 +1,9 @@
 /* model.c: opening a model. */
 #include "api/model.h"
 
-#include <sys/stat.h>
+#include <string.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/memory.h"
 
 static cpl_text_rules rules_of(const cpl_config_side *side)
@@ -12,48 +11,58 @@ static cpl_text_rules rules_of(const cpl_config_side *side)
     return (cpl_text_rules){.tokens = (cpl_tokens)side->tokens, .standardize = (cpl_standardize)side->standardize};
 }
 
-/* Compiling names the parameters, so that the file's weights can be matched with them. */
-static cpl_status load(cpl_model *m, const char *path, int threads, cpl_error *err)
+/* A file that holds the encoder alone, or one of which no more is wanted. */
+static cpl_status load_encoder(cpl_model *m, cpl_error *err)
 {
-    cpl_status status = cpl_model_file_open(&m->file, path, err);
+    cpl_str table = {0};
+    cpl_status status = cpl_model_encoder(m, err);
     if (status != CPL_OK)
         return status;
-    const cpl_model_file *f = m->file;
-    if (f->part)
-        CPL_FAIL(err, CPL_USAGE, "'%s' holds only '%s' of a model, and generates nothing alone" CPL_HINT
-                 "couplet train --init %s:%s begins another model with it", path, f->part, path, f->part);
-    cpl_text_rules source = rules_of(&f->config->text.source), target = rules_of(&f->config->text.target);
-    CPL_TRY(cpl_codec_new(&m->source, source, f->source, err), err, "cannot use '%s'", path);
-    CPL_TRY(cpl_codec_new(&m->target, target, f->target, err), err, "cannot use '%s'", path);
-    CPL_TRY(cpl_engine_new(&m->engine, threads, 0, err), err, "cannot use '%s'", path);
-    CPL_TRY(cpl_decoder_new(&m->decoder, f->kind, &f->sizes, m->engine, err), err, "cannot use '%s'", path);
-    CPL_TRY(cpl_model_file_load_parameters(f, m->engine->parameters, err), err, "cannot use '%s'", path);
-    return CPL_OK;
-}
-
-/* The folder of a run stands for the model in it. */
-static cpl_status load_path(cpl_model *m, const char *path, int threads, cpl_error *err)
-{
-    struct stat what;
-    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
-        return load(m, path, threads, err);
-    char *inside = cpl_path_join(path, "model.safetensors");
-    if (!inside)
-        CPL_FAIL(err, CPL_FAILED, "out of memory");
-    cpl_status status = load(m, inside, threads, err);
-    cpl_release(inside);
+    status = cpl_model_file_load_part(m->file, "encoder", m->engine->parameters, &table, err);
+    cpl_str_free(&table);
     return status;
 }
 
-cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err)
+/* Compiling names the parameters, so that the file's weights can be matched with them. */
+static cpl_status load_whole(cpl_model *m, cpl_error *err)
+{
+    const cpl_model_file *f = m->file;
+    cpl_status status = cpl_codec_new(&m->target, rules_of(&f->config->text.target), f->target, err);
+    if (status == CPL_OK)
+        status = cpl_decoder_new(&m->decoder, f->kind, &f->sizes, m->engine, err);
+    return status == CPL_OK ? cpl_model_file_load_parameters(f, m->engine->parameters, err) : status;
+}
+
+static cpl_status load(cpl_model *m, int threads, int encoder_alone, cpl_error *err)
+{
+    cpl_status status = cpl_model_file_open(&m->file, m->path, err);
+    if (status != CPL_OK)
+        return status;
+    const cpl_model_file *f = m->file;
+    if (f->part && strcmp(f->part, "encoder") == 0)
+        encoder_alone = 1;
+    if (f->part && !encoder_alone)
+        return cpl_model_whole(m, err);
+    CPL_TRY(cpl_codec_new(&m->source, rules_of(&f->config->text.source), f->source, err), err, "cannot use '%s'",
+            m->path);
+    CPL_TRY(cpl_engine_new(&m->engine, threads, 0, err), err, "cannot use '%s'", m->path);
+    if (encoder_alone)
+        CPL_TRY(load_encoder(m, err), err, "cannot use '%s' as an encoder", m->path);
+    else
+        CPL_TRY(load_whole(m, err), err, "cannot use '%s'", m->path);
+    return CPL_OK;
+}
+
+static cpl_status open_model(cpl_model **model, const char *path, int threads, int encoder_alone, cpl_error *err)
 {
     *model = NULL;
     if (threads < 0)
         CPL_FAIL(err, CPL_USAGE, "threads is %d, expected 0 (all processors) or more", threads);
     cpl_model *m = cpl_alloc(1, sizeof *m);
-    if (!m)
-        CPL_FAIL(err, CPL_FAILED, "out of memory");
-    cpl_status status = load_path(m, path, threads, err);
+    if (m)
+        m->path = cpl_model_path(path);
+    cpl_status status = m && m->path ? load(m, threads, encoder_alone, err)
+                                     : cpl_error_set(err, CPL_FAILED, "out of memory");
     if (status != CPL_OK) {
         cpl_model_close(m);
         return status;
@@ -62,10 +71,35 @@ cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_
     return CPL_OK;
 }
 
+cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err)
+{
+    return open_model(model, path, threads, 0, err);
+}
+
+cpl_status cpl_model_open_encoder(cpl_model **model, const char *path, int threads, cpl_error *err)
+{
+    return open_model(model, path, threads, 1, err);
+}
+
+cpl_status cpl_model_encoder(cpl_model *m, cpl_error *err)
+{
+    return m->encoder ? CPL_OK : cpl_line_encoder_new(&m->encoder, m->file, m->engine, m->source, err);
+}
+
+cpl_status cpl_model_whole(const cpl_model *m, cpl_error *err)
+{
+    const char *part = m->file->part;
+    if (part)
+        CPL_FAIL(err, CPL_USAGE, "'%s' holds only '%s' of a model, and generates nothing alone" CPL_HINT
+                 "couplet train --init %s:%s begins another model with it", m->path, part, m->path, part);
+    return CPL_OK;
+}
+
 void cpl_model_close(cpl_model *m)
 {
     if (!m)
         return;
+    cpl_line_encoder_free(m->encoder);
     cpl_decoder_free(m->decoder);
     cpl_engine_release(m->engine);
     cpl_codec_free(m->source);
@@ -81,5 +115,6 @@ void cpl_model_close(cpl_model *m)
     cpl_release(m->most);
     cpl_release(m->number);
     cpl_release(m->answers);
+    cpl_release(m->path);
     cpl_release(m);
 }

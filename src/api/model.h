@@ -2,6 +2,7 @@
 #ifndef CPL_API_MODEL_H
 #define CPL_API_MODEL_H
 
+#include "api/encoder.h"
 #include "base/str.h"
 #include "data/data.h"
 #include "decode/decode.h"
@@ -16,10 +17,12 @@ typedef struct cpl_answer {
 } cpl_answer;
 
 struct cpl_model {
+    char *path;             /* for errors */
     cpl_model_file *file;
     cpl_engine *engine;
-    cpl_decoder *decoder;
-    cpl_codec *source, *target;
+    cpl_decoder *decoder;   /* NULL: the file holds the encoder alone, or only that was asked for */
+    cpl_line_encoder *encoder; /* NULL until cpl_encode wants it */
+    cpl_codec *source, *target; /* target: NULL without decoder */
     int32_t *line_ids; /* of one line */
     size_t line_ids_capacity;
     int32_t *ids; /* source rows, one after the other */
@@ -34,6 +37,13 @@ struct cpl_model {
 };
 
 enum { CPL_GENERATE_BATCH = 64 };
+
+/* Opens what encoding needs and no more. */
+cpl_status cpl_model_open_encoder(cpl_model **model, const char *path, int threads, cpl_error *err);
+/* Makes m->encoder if it is not there. */
+cpl_status cpl_model_encoder(cpl_model *m, cpl_error *err);
+/* CPL_USAGE unless the model has more than its encoder: all but cpl_encode needs that. */
+cpl_status cpl_model_whole(const cpl_model *m, cpl_error *err);
 
 /* The options' ranges: CPL_USAGE naming the option and its value. */
 cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err);

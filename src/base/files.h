@@ -25,6 +25,9 @@ void cpl_file_unmap(const uint8_t *data, size_t length);
 typedef struct cpl_writer cpl_writer;
 cpl_status cpl_writer_open(cpl_writer **w, const char *path, cpl_error *err);
 cpl_status cpl_writer_write(cpl_writer *w, const void *bytes, size_t length, cpl_error *err);
+/* Writes over the first bytes of what was written; only where it can (not in a pipe or a device). */
+int cpl_writer_can_replace(const cpl_writer *w);
+cpl_status cpl_writer_replace(cpl_writer *w, const void *bytes, size_t length, cpl_error *err);
 cpl_status cpl_writer_commit(cpl_writer *w, cpl_error *err); /* frees w in either case */
 void cpl_writer_abandon(cpl_writer *w);                      /* removes the temporary file; NULL is fine */
 

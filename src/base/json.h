@@ -58,5 +58,7 @@ cpl_json_kind cpl_json_what(const cpl_json *value);
 
 /* One line, no spaces after separators beyond ", " and ": ", keys in insertion order, UTF-8 as it is. */
 cpl_status cpl_json_write(const cpl_json *root, cpl_str *to, cpl_error *err);
+/* A number as it stands there (null unless finite), for long rows that need no tree. */
+void cpl_json_write_real(cpl_str *to, double value, int digits);
 
 #endif

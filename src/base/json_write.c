@@ -1,5 +1,6 @@
 /* json_write.c: the tree as one line of text. */
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +66,15 @@ static int digits_needed(double value)
 }
 
 /* %g, then the locale's decimal point made a point, and ".0" so that a real stays a real. */
-static void write_real(cpl_str *to, double value, int digits)
+void cpl_json_write_real(cpl_str *to, double value, int digits)
 {
     char number[48], out[48];
     size_t n = 0;
     int real = 0, odd = 0;
+    if (!isfinite(value)) {
+        cpl_str_add(to, "null");
+        return;
+    }
     snprintf(number, sizeof number - 3, "%.*g", digits > 0 ? digits : digits_needed(value), value);
     for (const char *c = number; *c; c++) {
         if (strchr("0123456789+-e", *c)) {
@@ -121,7 +126,7 @@ static cpl_status write_value(const cpl_json *v, cpl_str *to, int depth, cpl_err
     switch (v->kind) {
     case CPL_JSON_BOOL: cpl_str_add(to, v->integer ? "true" : "false"); break;
     case CPL_JSON_INT: cpl_str_printf(to, "%lld", (long long)v->integer); break;
-    case CPL_JSON_REAL: write_real(to, v->real, v->digits); break;
+    case CPL_JSON_REAL: cpl_json_write_real(to, v->real, v->digits); break;
     case CPL_JSON_TEXT: write_text(to, v->text, v->length); break;
     case CPL_JSON_ARRAY:
     case CPL_JSON_OBJECT: return write_items(v, to, depth, err);

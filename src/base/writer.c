@@ -108,16 +108,20 @@ cpl_status cpl_writer_open(cpl_writer **writer, const char *path, cpl_error *err
     return CPL_OK;
 }
 
-static cpl_status write_out(cpl_writer *w, const char *bytes, size_t length, cpl_error *err)
+enum { APPEND = -1 };
+
+/* At a place of the file, or behind what is there. */
+static cpl_status write_out(cpl_writer *w, const char *bytes, size_t length, off_t at, cpl_error *err)
 {
     while (length > 0) {
-        ssize_t n = write(w->fd, bytes, length);
+        ssize_t n = at == APPEND ? write(w->fd, bytes, length) : pwrite(w->fd, bytes, length, at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             CPL_FAIL(err, CPL_FAILED, "cannot write '%s': %s", w->path, cpl_reason(errno));
         bytes += n;
         length -= (size_t)n;
+        at += at == APPEND ? 0 : n;
     }
     return CPL_OK;
 }
@@ -126,7 +130,7 @@ static cpl_status flush(cpl_writer *w, cpl_error *err)
 {
     size_t used = w->used;
     w->used = 0;
-    return write_out(w, w->buffer, used, err);
+    return write_out(w, w->buffer, used, APPEND, err);
 }
 
 cpl_status cpl_writer_write(cpl_writer *w, const void *bytes, size_t length, cpl_error *err)
@@ -137,11 +141,22 @@ cpl_status cpl_writer_write(cpl_writer *w, const void *bytes, size_t length, cpl
             return status;
     }
     if (length >= BUFFER_BYTES)
-        return write_out(w, bytes, length, err);
+        return write_out(w, bytes, length, APPEND, err);
     if (length > 0)
         memcpy(w->buffer + w->used, bytes, length);
     w->used += length;
     return CPL_OK;
+}
+
+int cpl_writer_can_replace(const cpl_writer *w)
+{
+    return w->temporary != NULL;
+}
+
+cpl_status cpl_writer_replace(cpl_writer *w, const void *bytes, size_t length, cpl_error *err)
+{
+    cpl_status status = flush(w, err);
+    return status == CPL_OK ? write_out(w, bytes, length, 0, err) : status;
 }
 
 /* The rename itself must reach the disk, or a power cut could bring the old file back. Some file systems

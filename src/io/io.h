@@ -131,8 +131,12 @@ cpl_status cpl_run_log_cut(cpl_run_log *l, int64_t bytes, cpl_error *err);
 
 /* ---- npy.c ---- */
 
-/* NumPy's array file. type: "<f4" (float) or "<i8" (int64_t); data in row order. */
-cpl_status cpl_npy_write(const char *path, const char *type, const int64_t *shape, int rank, const void *data,
-                         cpl_error *err);
+/* NumPy's array file, row by row: [rows width], or [rows] where width is 0. type: "<f4" (float) or "<i8" (int64_t).
+ * Atomic like cpl_writer; nothing is held in memory unless the path is a pipe or a device. */
+typedef struct cpl_npy cpl_npy;
+cpl_status cpl_npy_open(cpl_npy **n, const char *path, const char *type, int64_t width, cpl_error *err);
+cpl_status cpl_npy_add(cpl_npy *n, const void *data, int64_t rows, cpl_error *err);
+cpl_status cpl_npy_commit(cpl_npy *n, cpl_error *err); /* frees n in either case */
+void cpl_npy_abandon(cpl_npy *n);                      /* leaves no file; NULL is fine */
 
 #endif

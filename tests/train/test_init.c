@@ -60,8 +60,11 @@ static void case_H04_the_encoder_alone(void **state)
     assert_int_equal(a->config->text.source.standardize, CPL_STANDARDIZE_NFKC_LOWER);
     cpl_model_file_close(a);
     cpl_model_file_close(b);
-    assert_int_equal(cpl_model_open(&m, part, 1, &err), CPL_USAGE);
+    char *text;
+    assert_int_equal(cpl_model_open(&m, part, 1, &err), CPL_OK); /* to encode with */
+    assert_int_equal(cpl_generate(&text, m, "uno", NULL, &err), CPL_USAGE);
     assert_non_null(strstr(err.line[0], "holds only 'encoder'"));
+    cpl_model_close(m);
     assert_int_equal(cpl_extract(whole, "encodr", part, &err), CPL_USAGE);
     assert_non_null(strstr(err.hint, "'encoder'"));
 }
