@@ -13,6 +13,16 @@ sh "$here/tests/examples/data_set.sh" "$couplet" demo
 examples=$(dirname "$couplet")/examples
 "$examples/translate" "$folder/demo/model.safetensors" 'Tengo hambre.' >"$folder/line"
 [ "$(wc -l <"$folder/line")" -eq 1 ]
+"$couplet" extract "$folder/demo/model.safetensors" encoder -o "$folder/encoder.safetensors"
+printf 'tengo hambre\nella canta\nvete a casa\n' >"$folder/sentences"
+printf 'vete a casa\n\n' | "$examples/nearest" "$folder/encoder.safetensors" "$folder/sentences" 2 >"$folder/near"
+[ "$(wc -l <"$folder/near")" -eq 6 ]
+[ "$(sed -n 2p "$folder/near")" = '  1.000  vete a casa' ]
+printf 'a b c\tx\nc b a\tx\nd e\ty\nf g\ty\na b\tz\n' >"$folder/pairs"
+"$examples/paraphrases" "$folder/encoder.safetensors" "$folder/pairs" >"$folder/found"
+# of each of four sentences one paraphrase: the words find two, and with "d e" and "f g" all four others are equally far
+grep -q '^words  *62.50 % of 4$' "$folder/found"
+[ "$(grep -c ' of 4$' "$folder/found")" -eq 8 ]
 "$examples/own_loop" >"$folder/loop"
 tail -n 1 "$folder/loop"
 awk '/^step 300/ {found = 1; if ($6 < 0.9) exit 1} END {exit !found}' "$folder/loop"
