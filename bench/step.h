@@ -97,8 +97,9 @@ static void step_tell(const cpl_program *p, double *ms, long steps, double cpu_m
     qsort(ms, (size_t)steps, sizeof *ms, step_by_value);
     printf("median %.2f ms, least %.2f, most %.2f over %ld steps, %.2f ms of processors each; %d threads, %lld plans\n",
            ms[steps / 2], ms[0], ms[steps - 1], steps, cpu_ms, p->engine->threads, (long long)cpl_plans(p));
-    printf("%lld trained parameters, planned %.1f MiB, peak %.1f MiB\n",
-           step_parameters(p->engine->parameters), (double)p->block_bytes / 1048576.0,
+    long long trained = step_parameters(p->engine->parameters);
+    printf("%lld trained parameters, planned %.1f MiB, gradients and moments %.1f MiB, peak %.1f MiB\n", trained,
+           (double)p->block_bytes / 1048576.0, (double)(3 * trained) * sizeof(float) / 1048576.0,
            (double)use.ru_maxrss / 1024.0);
 }
 

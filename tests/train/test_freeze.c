@@ -3,7 +3,9 @@
 
 #include <math.h>
 
+#include "config/config.h"
 #include "graph/program.h"
+#include "model/model.h"
 #include "train/optimizer.h"
 
 /* ---- by the C API: before and after a first fit ---- */
@@ -145,6 +147,70 @@ static void gradients_of_the_rest_are_the_same(void **state)
     cpl_program_free(all);
 }
 
+/* ---- what is not computed ---- */
+
+static cpl_program *translator(const char *const *freeze, int count)
+{
+    cpl_config *config;
+    cpl_program *p = NULL;
+    cpl_error err = CPL_ERROR_INIT;
+    must(cpl_config_default(&config, &err), &err);
+    config->model.units = 8;
+    cpl_model_sizes n = {.config = config, .source_vocabulary = 9, .target_vocabulary = 11};
+    must(cpl_compile(&p, cpl_translator.loss, &n, &(cpl_compile_options){.freeze = freeze, .freeze_count = count},
+                     &err), &err);
+    cpl_config_free(config);
+    return p;
+}
+
+/* "path:gradients" of each backward call, in order; a gradient is named by its input: v a value, P a parameter. */
+static void show_backward(const cpl_program *p, cpl_str *to)
+{
+    const cpl_graph *g = p->schedule[CPL_TRAIN].graph;
+    cpl_str_clear(to);
+    for (size_t i = 0; i < g->call_count; i++) {
+        const cpl_call *c = &g->calls[i];
+        if (c->dead || !c->backward)
+            continue;
+        cpl_str_printf(to, "%s%s:", to->length ? " " : "", c->path);
+        for (int k = 0; k < c->inputs; k++)
+            if (c->din[k] >= 0)
+                cpl_str_add(to, g->values[c->in[k]].parameter >= 0 ? "P" : "v");
+    }
+}
+
+/* A frozen encoder is not run backwards. With the attention alone nothing is, but the way from the loss to it: no
+ * gradient for the projection's weights, none for the cell in front of it, none through time. */
+static void nobody_computes_a_gradient_that_nobody_needs(void **state)
+{
+    static const char *const frozen[] = {"encoder", "decoder.embedding", "decoder.rnn", "decoder.output"};
+    (void)state;
+    cpl_str calls = {0};
+    cpl_program *p = translator(frozen, 1);
+    show_backward(p, &calls);
+    assert_string_equal(calls.data, "decoder.norm:vPP decoder.attention.output:vPP decoder.attention:vvv "
+                                    "decoder.attention.query:vPP decoder.rnn:vPPP decoder.embedding:P "
+                                    "decoder.attention.value:PP decoder.attention.key:PP");
+    cpl_program_free(p);
+    p = translator(frozen, 4);
+    show_backward(p, &calls);
+    assert_string_equal(calls.data, "decoder.norm:vPP decoder.attention.output:vPP decoder.attention:vvv "
+                                    "decoder.attention.query:PP decoder.attention.value:PP decoder.attention.key:PP");
+    const cpl_graph *g = p->schedule[CPL_TRAIN].graph;
+    for (size_t i = 0; i < g->call_count; i++) { /* the loss gives its gradients on the way */
+        const cpl_call *c = &g->calls[i];
+        if (!c->dead && strcmp(c->op->name, "linear_cross_entropy") == 0) {
+            assert_true(c->out[c->visible] >= 0);
+            assert_int_equal(c->out[c->visible + 1], -1);
+            assert_int_equal(c->out[c->visible + 2], -1);
+        }
+        if (!c->dead && strcmp(c->op->name, "gru") == 0)
+            assert_false(c->differentiated); /* keeps nothing */
+    }
+    cpl_program_free(p);
+    cpl_str_free(&calls);
+}
+
 static void paths_and_patterns(void **state)
 {
     (void)state;
@@ -273,7 +339,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(case_H03_freeze_after_a_first_fit), cmocka_unit_test(gradients_of_the_rest_are_the_same),
-        cmocka_unit_test(paths_and_patterns), cmocka_unit_test(case_H03_frozen_under_weight_decay),
+        cmocka_unit_test(nobody_computes_a_gradient_that_nobody_needs), cmocka_unit_test(paths_and_patterns),
+        cmocka_unit_test(case_H03_frozen_under_weight_decay),
         cmocka_unit_test(a_frozen_run_resumes), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, make_top, remove_top);
 }
