@@ -182,12 +182,15 @@ static cpl_status measure_pool(cpl_model *model, cpl_pool_kind pool, const char 
 
 /* ---- words ---- */
 
+/* A new word where there is room; when there is none, the last one. */
 static int word_id(const char *text)
 {
     int i = 0;
     while (i < vocabulary_size && strcmp(vocabulary[i], text) != 0)
         i++;
-    if (i == vocabulary_size && i < MOST)
+    if (i == MOST)
+        return MOST - 1;
+    if (i == vocabulary_size)
         strcpy(vocabulary[vocabulary_size++], text);
     return i;
 }
@@ -197,7 +200,9 @@ static void add_word(sentence *s, const char *text)
     int id = word_id(text), i = 0;
     while (i < s->word_count && s->words[i].id != id)
         i++;
-    if (i == s->word_count && i < MOST_WORDS) {
+    if (i == MOST_WORDS)
+        return;
+    if (i == s->word_count) {
         s->words[s->word_count++] = (word){.id = id};
         in_sentences[id]++;
     }
