@@ -27,6 +27,7 @@ int cpl_cli_import(const cpl_cli_command *self, int argc, char **argv)
         .map = flags.map,
         .output = flags.o,
         .message = cpl_cli_message,
+        .pad_to = flags.pad_to,
     };
     return cpl_cli_finish(cpl_import_keras(&options, &err), &err);
 }

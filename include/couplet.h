@@ -641,6 +641,8 @@ typedef struct cpl_keras_import_options {
     const char *output;  /* the model file */
     cpl_message_sink message;
     void *user;
+    int64_t pad_to;      /* not 0: the model was trained without masking, on sources that padding filled up to so many
+                          * tokens, START and END included; it reads them so from then on (text.source.pad_to) */
 } cpl_keras_import_options;
 CPL_API cpl_status cpl_import_keras(const cpl_keras_import_options *options, cpl_error *err);
 

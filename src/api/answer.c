@@ -90,9 +90,10 @@ static int is_blank(const cpl_line *line)
     return i == line->length;
 }
 
-/* Appends [START] words [END] at *at. *words: 0 for a blank line, which appends nothing. */
+/* Appends the line's source row at *at. *words: 0 for a blank line, which appends nothing. */
 static cpl_status encode(cpl_model *m, const cpl_line *line, size_t *at, size_t *words, cpl_error *err)
 {
+    int64_t pad_to = m->file->config->text.source.pad_to;
     *words = 0;
     if (is_blank(line))
         return CPL_OK;
@@ -100,12 +101,10 @@ static cpl_status encode(cpl_model *m, const cpl_line *line, size_t *at, size_t 
                              err), err, "line %lld", (long long)line->number);
     if (*words == 0)
         return CPL_OK;
-    if (cpl_grow(&m->ids, &m->ids_capacity, *at + *words + 2, sizeof *m->ids))
+    if (cpl_grow(&m->ids, &m->ids_capacity, *at + cpl_source_length(*words, pad_to), sizeof *m->ids))
         CPL_FAIL(err, CPL_FAILED, "out of memory for line %lld of %zu tokens", (long long)line->number, *words);
-    m->ids[*at] = CPL_ID_START;
     memcpy(m->ids + *at + 1, m->line_ids, *words * sizeof *m->ids);
-    m->ids[*at + *words + 1] = CPL_ID_END;
-    *at += *words + 2;
+    *at += cpl_source_close(m->ids + *at, *words, pad_to);
     return CPL_OK;
 }
 
@@ -158,13 +157,13 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     size_t at = 0;
     int64_t rows = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t words;
+        size_t words, begin = at;
         CPL_TRY(encode(m, &lines[i], &at, &words, err), err, "cannot read the source");
         m->answers[i] = (cpl_answer){.blank = words == 0, .output = {.finished = 1}};
         if (words == 0)
             continue;
         CPL_TRY(encode_copy(m, &m->answers[i], err), err, "cannot read the source");
-        m->length[rows] = (int64_t)words + 2;
+        m->length[rows] = (int64_t)(at - begin);
         m->most[rows] = limit_of(m, o, words);
         m->number[rows++] = lines[i].number;
     }

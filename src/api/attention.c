@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include "base/error.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -17,8 +18,8 @@ static cpl_label entry(const cpl_vocabulary *v, cpl_more_words more, int64_t id)
     return label;
 }
 
-/* [START] the line's own words [END]: a word that the vocabulary has not stays readable. */
-static void label_source(cpl_label *labels, const cpl_model *m, size_t words)
+/* [START] the line's own words [END]: a word that the vocabulary has not stays readable. Padding is one column. */
+static void label_source(cpl_label *labels, const cpl_model *m, size_t words, int padded)
 {
     size_t count;
     const cpl_more_words none = {NULL, 0};
@@ -28,6 +29,25 @@ static void label_source(cpl_label *labels, const cpl_model *m, size_t words)
         labels[i + 1] = (cpl_label){.text = tokens[i].text, .length = tokens[i].length,
                                     .kind = m->line_ids[i] == CPL_ID_UNKNOWN ? CPL_LABEL_UNKNOWN : CPL_LABEL_WORD};
     labels[words + 1] = entry(m->file->source, none, CPL_ID_END);
+    if (padded)
+        labels[words + 2] = entry(m->file->source, none, CPL_ID_PADDING);
+}
+
+/* What all of the padding got becomes the last column: a line's weights still sum to 1. */
+static cpl_status join_padding(cpl_attention_view *view, const cpl_decoded *output, size_t rows, size_t columns,
+                               cpl_error *err)
+{
+    if (cpl_grow(&view->weights, &view->weights_capacity, rows * columns, sizeof *view->weights))
+        CPL_FAIL(err, CPL_FAILED, "out of memory for %zu attention weights", rows * columns);
+    for (size_t t = 0; t < rows; t++) {
+        const float *from = output->attention + t * (size_t)output->source_length;
+        float *to = view->weights + t * columns;
+        memcpy(to, from, columns * sizeof *to);
+        for (size_t s = columns; s < (size_t)output->source_length; s++)
+            to[columns - 1] += from[s];
+    }
+    view->picture.weights = view->weights;
+    return CPL_OK;
 }
 
 /* The line is split again: the codec keeps the tokens of its last line only, and most answers need none. */
@@ -43,18 +63,20 @@ cpl_status cpl_attention_see(cpl_attention_view *view, cpl_model *m, const cpl_l
         return CPL_OK;
     CPL_TRY(cpl_codec_encode(m->source, line->text, line->length, &m->line_ids, &m->line_ids_capacity, &words, NULL,
                              err), err, "line %lld", (long long)line->number);
-    if (cpl_grow(&view->labels, &view->capacity, words + 2 + rows, sizeof *view->labels))
+    int padded = (size_t)output->source_length > words + 2;
+    size_t columns = words + 2 + (padded != 0);
+    if (cpl_grow(&view->labels, &view->capacity, columns + rows, sizeof *view->labels))
         CPL_FAIL(err, CPL_FAILED, "out of memory for the attention of line %lld", (long long)line->number);
-    label_source(view->labels, m, words);
+    label_source(view->labels, m, words, padded);
     for (size_t i = 0; i < rows; i++)
-        view->labels[words + 2 + i] =
+        view->labels[columns + i] =
             entry(m->file->target, answer->words, (int64_t)i < output->length ? output->ids[i] : CPL_ID_END);
     view->picture.source.labels = view->labels;
-    view->picture.source.count = words + 2;
-    view->picture.target.labels = view->labels + words + 2;
+    view->picture.source.count = columns;
+    view->picture.target.labels = view->labels + columns;
     view->picture.target.count = rows;
     view->picture.weights = output->attention;
-    return CPL_OK;
+    return padded ? join_padding(view, output, rows, columns, err) : CPL_OK;
 }
 
 static void add_labels(cpl_json *object, const char *key, const cpl_axis *axis)
@@ -117,6 +139,7 @@ cpl_status cpl_attention_save(cpl_attention_view *view, const char *folder, int6
 void cpl_attention_close(cpl_attention_view *view)
 {
     cpl_release(view->labels);
+    cpl_release(view->weights);
     cpl_str_free(&view->svg);
     *view = (cpl_attention_view){0};
 }

@@ -8,7 +8,8 @@
 /* Zero-initialise; reused from line to line. What it shows is valid until the next call with it, or with the model. */
 typedef struct cpl_attention_view {
     cpl_label *labels; /* scratch: of both sides */
-    size_t capacity;
+    float *weights;    /* scratch, where there is padding: it is one column, at the end */
+    size_t capacity, weights_capacity;
     cpl_str svg;
     cpl_picture picture;
 } cpl_attention_view;

@@ -1,7 +1,8 @@
 /* encoder.c: lines of text → source rows → one run of the encoder → vectors of each line (case H04).
  *
- * Only the encoder is compiled, so a file that holds nothing else will do. START and END are read, as in training, but
- * are no tokens of the line: the mean and the largest are over what stands between them, of a blank line over both.
+ * Only the encoder is compiled, so a file that holds nothing else will do. START and END are read, as in training (and
+ * padding by a model without masking), but are no tokens of the line: the mean and the largest are over what stands
+ * between them, of a blank line over both.
  * `last` is what the recurrent layer ended with, both directions merged; with a bottleneck its vector. Vectors are
  * read from the packed rows: a rectangle would be as wide as the longest line of the batch. */
 #include "api/encoder.h"
@@ -17,6 +18,7 @@ struct cpl_line_encoder {
     cpl_program *program;
     cpl_codec *codec;
     int bottleneck;
+    int64_t pad_to;
     int time;         /* the symbol of the line's tokens */
     cpl_tensor y, last; /* of the last run */
     int32_t *line_ids; /* of one line */
@@ -50,6 +52,7 @@ cpl_status cpl_line_encoder_new(cpl_line_encoder **out, const cpl_model_file *fi
         CPL_FAIL(err, CPL_FAILED, "out of memory");
     e->codec = codec;
     e->bottleneck = file->config->model.bottleneck > 0;
+    e->pad_to = file->config->text.source.pad_to;
     cpl_status status = cpl_compile(&e->program, trace, &file->sizes, &o, err);
     if (status != CPL_OK) {
         cpl_line_encoder_free(e);
@@ -95,19 +98,17 @@ static cpl_status reserve(cpl_line_encoder *e, size_t count, cpl_error *err)
     return CPL_OK;
 }
 
-/* Appends [START] words [END] at `at`. */
+/* Appends the line's source row at `at`. */
 static cpl_status add_line(cpl_line_encoder *e, const cpl_line *line, size_t at, int64_t *length, cpl_error *err)
 {
     size_t words;
     CPL_TRY(cpl_codec_encode(e->codec, line->text, line->length, &e->line_ids, &e->line_ids_capacity, &words, NULL,
                              err), err, "cannot read line %lld", (long long)line->number);
-    if (cpl_grow(&e->ids, &e->ids_capacity, at + words + 2, sizeof *e->ids))
+    if (cpl_grow(&e->ids, &e->ids_capacity, at + cpl_source_length(words, e->pad_to), sizeof *e->ids))
         CPL_FAIL(err, CPL_FAILED, "out of memory for line %lld of %zu tokens", (long long)line->number, words);
-    e->ids[at] = CPL_ID_START;
     if (words > 0)
         memcpy(e->ids + at + 1, e->line_ids, words * sizeof *e->ids);
-    e->ids[at + words + 1] = CPL_ID_END;
-    *length = (int64_t)words + 2;
+    *length = (int64_t)cpl_source_close(e->ids + at, words, e->pad_to);
     return CPL_OK;
 }
 
@@ -158,9 +159,15 @@ static const real *token(const cpl_line_encoder *e, size_t line, int64_t step)
     return e->y.data + (g->offset[step] + g->position[line]) * e->y.width;
 }
 
+/* Words of a line: START, END and padding are none. */
+static int64_t words_of(const cpl_line_encoder *e, size_t line)
+{
+    return cpl_source_real(e->row[line], e->length[line]) - 2;
+}
+
 static void pool_tokens(cpl_line_encoder *e, size_t line, int most)
 {
-    int64_t length = e->length[line], blank = length == 2, first = !blank, end = length - !blank;
+    int64_t words = words_of(e, line), first = words > 0, end = words > 0 ? words + 1 : 2;
     for (int64_t k = 0; k < e->y.width; k++) {
         double sum = 0;
         float largest = -INFINITY;
@@ -175,7 +182,7 @@ static void pool_tokens(cpl_line_encoder *e, size_t line, int most)
 
 int64_t cpl_line_encoder_rows(cpl_line_encoder *e, size_t line, cpl_pool_kind pool, const float **vectors)
 {
-    int64_t width = cpl_line_encoder_width(e, pool), rows = pool == CPL_POOL_NONE ? e->length[line] - 2 : 1;
+    int64_t width = cpl_line_encoder_width(e, pool), rows = pool == CPL_POOL_NONE ? words_of(e, line) : 1;
     if (cpl_grow(&e->vectors, &e->vectors_capacity, (size_t)(rows * width) + 1, sizeof *e->vectors))
         return -1;
     *vectors = e->vectors;

@@ -55,14 +55,16 @@ static cpl_status take_vocabulary(cpl_run_data *r, const cpl_vocabulary *v, cons
     return CPL_OK;
 }
 
-static cpl_status take_rules(cpl_config *c, const cpl_config *from, const char *side, cpl_error *err)
+/* Whether padding is read belongs to the source: it was trained with it or without. */
+static cpl_status take_rules(cpl_config *c, const cpl_config *from, int target, cpl_error *err)
 {
-    static const char *const names[] = {"tokens", "standardize"};
+    static const char *const keys[2][4] = {
+        {"text.source.tokens", "text.source.standardize", "text.source.pad_to", "model.encoder.mask"},
+        {"text.target.tokens", "text.target.standardize"}};
     cpl_status status = CPL_OK;
-    for (int i = 0; i < 2 && status == CPL_OK; i++) {
-        char key[CPL_CONFIG_KEY_SIZE];
+    for (int i = 0; i < 4 && keys[target][i] && status == CPL_OK; i++) {
+        const char *key = keys[target][i];
         cpl_str have = {0}, want = {0};
-        snprintf(key, sizeof key, "text.%s.%s", side, names[i]);
         int number = cpl_config_find(key);
         cpl_config_text_of(c, number, &have);
         cpl_config_text_of(from, number, &want);
@@ -110,14 +112,14 @@ static cpl_status open_part(cpl_run_data *r, size_t i, cpl_error *err)
         return status;
     int sides = sides_of(f, part->part), one = r->config->model.type == CPL_MODEL_AUTOENCODER;
     if (sides & 1) {
-        status = take_rules(r->config, f->config, "source", err);
+        status = take_rules(r->config, f->config, 0, err);
         if (status == CPL_OK)
             status = take_vocabulary(r, f->source, part->written, 0, err);
         if (status == CPL_OK && one)
             status = take_vocabulary(r, f->source, part->written, 1, err);
     }
     if (status == CPL_OK && (sides & 2)) {
-        status = take_rules(r->config, f->config, "target", err);
+        status = take_rules(r->config, f->config, 1, err);
         if (status == CPL_OK)
             status = take_vocabulary(r, f->target, part->written, 1, err);
     }

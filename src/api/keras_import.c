@@ -294,10 +294,29 @@ static cpl_status save(import *m, cpl_error *err)
     return CPL_OK;
 }
 
+/* --pad-to: into the model's own options, so that whatever uses the model obeys. */
+static cpl_status set_padding(import *m, cpl_error *err)
+{
+    char number[32];
+    if (m->o->pad_to < 0 || m->o->pad_to > 1000000)
+        CPL_FAIL(err, CPL_USAGE, "pad-to is %" PRId64 ", expected 1 to 1000000", m->o->pad_to);
+    if (m->o->pad_to == 0)
+        return CPL_OK;
+    if (m->config->model.encoder.mask && cpl_config_is_set(m->config, cpl_config_find("model.encoder.mask")))
+        CPL_FAIL(err, CPL_USAGE, "--pad-to is %" PRId64 ", but the configuration says that 'model.encoder.mask' is true"
+                 CPL_HINT "a model that was trained with masking reads no padding: leave one of them out",
+                 m->o->pad_to);
+    snprintf(number, sizeof number, "%" PRId64, m->o->pad_to);
+    cpl_status status = cpl_config_set(m->config, "model.encoder.mask", "false", err);
+    return status == CPL_OK ? cpl_config_set(m->config, "text.source.pad_to", number, err) : status;
+}
+
 static cpl_status run(import *m, cpl_error *err)
 {
     CPL_TRY(cpl_config_load(&m->config, m->o->config, err), err, "cannot read the configuration");
+    CPL_TRY(set_padding(m, err), err, "cannot use --pad-to");
     CPL_TRY(cpl_config_check(m->config, 0, err), err, "the configuration cannot be used");
+    cpl_config_warn(m->config, &m->log);
     if (m->o->map)
         CPL_TRY(cpl_keras_map_read(&m->map, m->o->map, err), err, "cannot read the map");
     CPL_TRY(cpl_hdf5_open(&m->weights, m->o->weights, err), err, "cannot read the weights");

@@ -57,6 +57,7 @@ cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_
     if (status != CPL_OK)
         return status;
     CPL_TRY(cpl_config_check(r->config, 1, err), err, "the configuration cannot be used");
+    cpl_config_warn(r->config, &r->log);
     return cpl_run_data_read_vocabularies(r, err);
 }
 

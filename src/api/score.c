@@ -235,7 +235,8 @@ static cpl_status read_pairs(scoring *s, const char *pairs, cpl_error *err)
     const cpl_rows *rows = &s->data->valid;
     s->start = cpl_alloc((size_t)rows->count + 1, sizeof *s->start);
     for (int64_t i = 0; s->start && i < rows->count; i++)
-        s->start[i + 1] = s->start[i] + (s->mirrors ? rows->items[i].source : rows->items[i].target - 1);
+        s->start[i + 1] = s->start[i] + (s->mirrors ? cpl_source_real(cpl_row_source(rows, i), rows->items[i].source)
+                                                    : rows->items[i].target - 1);
     s->values = s->start ? cpl_alloc((size_t)s->start[rows->count] + 1, sizeof *s->values) : NULL;
     if (!s->values)
         CPL_FAIL(err, CPL_FAILED, "out of memory for %lld pairs", (long long)rows->count);

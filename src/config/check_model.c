@@ -134,6 +134,33 @@ static cpl_status check_pointing(const cpl_config *c, cpl_error *err)
     return CPL_OK;
 }
 
+/* A model with masking has no padding: pad_to would do nothing. Copying and coverage are about words, which padding is
+ * not. */
+static cpl_status check_padding(const cpl_config *c, cpl_error *err)
+{
+    char at[CPL_ERROR_WIDTH];
+    const char *key = c->model.copy ? "model.copy" : "model.coverage";
+    if (c->model.encoder.mask && c->text.source.pad_to > 0)
+        CPL_FAIL(err, CPL_USAGE, "%s'text.source.pad_to' is %" PRId64 ", but 'model.encoder.mask' is true: a model "
+                 "with masking reads no padding" CPL_HINT
+                 "set model.encoder.mask to false if it was trained without, or leave pad_to out",
+                 cpl_option_where(c, "text.source.pad_to", at), c->text.source.pad_to);
+    if (!c->model.encoder.mask && (c->model.copy || c->model.coverage != 0))
+        CPL_FAIL(err, CPL_USAGE, "%s'%s' is set, but 'model.encoder.mask' is false: padding would count among the "
+                 "source's words" CPL_HINT "set model.encoder.mask to true, or leave %s out",
+                 cpl_option_where(c, key, at), key, key);
+    return CPL_OK;
+}
+
+void cpl_config_warn(const cpl_config *c, const cpl_log *log)
+{
+    if (!c->model.encoder.mask && c->text.source.pad_to == 0)
+        cpl_log_warning(log, "the model was trained without masking ('model.encoder.mask' is false) and read padding, "
+                        "but 'text.source.pad_to' is 0: sources go in without it, and outputs differ from what "
+                        "was trained; set text.source.pad_to to the length that sources were padded to (import: "
+                        "--pad-to N)");
+}
+
 cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err)
 {
     cpl_status status = check_heads_and_dropout(c, err);
@@ -143,5 +170,7 @@ cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err)
         status = check_state(c, err);
     if (status == CPL_OK)
         status = check_pointing(c, err);
+    if (status == CPL_OK)
+        status = check_padding(c, err);
     return status == CPL_OK ? check_residual(c, err) : status;
 }

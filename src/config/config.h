@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/str.h"
 #include "config/options.def"
@@ -161,6 +162,9 @@ cpl_status cpl_config_add_part(cpl_config *c, const char *part, const char *path
 
 /* What no single key can tell: combinations. for_training != 0 also requires data.train. Call it after the last set. */
 cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *err);
+
+/* Tells the log what is allowed but hardly meant: a model without masking that no padding reaches. log may be NULL. */
+void cpl_config_warn(const cpl_config *c, const cpl_log *log);
 
 /* units of the embeddings: model.embedding, or model.units where that is 0. */
 int64_t cpl_config_embedding(const cpl_config *c);

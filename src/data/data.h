@@ -65,17 +65,29 @@ cpl_status cpl_pairs_read(cpl_pairs **pairs, const cpl_config_files *files, cons
                           cpl_error *err);
 void cpl_pairs_free(cpl_pairs *pairs); /* NULL is fine */
 
+/* ---- source.c: the row of ids that an encoder reads of a line ---- */
+
+/* With text.source.pad_to N a row is filled up to N ids with padding, which the model reads as ordinary tokens: it has
+ * been trained so (model.encoder.mask false). 0 is no padding. A longer row stays as it is. */
+size_t cpl_source_length(size_t words, int64_t pad_to);
+/* The words' ids stand from row + 1 on; puts START before them, END and padding behind. Returns the length. */
+size_t cpl_source_close(int32_t *row, size_t words, int64_t pad_to);
+/* Padding behind `length` ids that are there. Returns the length then. */
+size_t cpl_source_pad(int32_t *row, size_t length, int64_t pad_to);
+/* The length of a row without its padding. */
+int64_t cpl_source_real(const int32_t *row, int64_t length);
+
 /* ---- dataset.c: pairs as ids ---- */
 
-/* A pair's ids lie one after the other: source [START] words [END], then target [START] words [END]. A target that
- * was cut has no END. With n = target − 1: the decoder's input is the target row's first n ids, its labels are the
- * last n (C13).
+/* A pair's ids lie one after the other: source [START] words [END] and padding (source.c), then target [START] words
+ * [END]. A target that was cut has no END. With n = target − 1: the decoder's input is the target row's first n ids,
+ * its labels are the last n (C13).
  * Of a data set for a model that copies, the same number of extended ids follows: of the source row (its words' ids in
  * the target vocabulary, or that vocabulary's size + k for the k-th distinct word of the row that it lacks), then of
  * the target row (the same numbers; [UNK] only for what neither has). The decoder's input keeps its plain ids. */
 typedef struct cpl_row {
     int64_t offset;         /* of the source row in ids; the target row follows it */
-    int32_t source, target; /* lengths of the two rows, START and END included */
+    int32_t source, target; /* lengths of the two rows, START, END and padding included */
     uint32_t file, line;
 } cpl_row;
 
@@ -124,6 +136,7 @@ typedef struct cpl_side_report {
     uint64_t specials;                 /* tokens of both splits that spell a special entry: they are text (E12) */
     int64_t too_long, cut;             /* pairs dropped for this side's length (the source's first), texts cut */
     int64_t longest, valid_longest;    /* tokens */
+    int64_t pad_to, over_pad_to;       /* what rows are filled up to (0: nothing), and rows that are longer than that */
     uint32_t longest_file, longest_line;
 } cpl_side_report;
 
@@ -226,7 +239,7 @@ typedef struct cpl_batch {
     const int32_t *const *source, *const *target_in, *const *target_out;
     const int32_t *const *copy; /* extended ids of the source, NULL without; target_out then has extended labels */
     const int64_t *source_length, *target_length; /* target_length: of target_in and target_out alike */
-    int64_t source_tokens, target_tokens;         /* sums of the lengths: all that is computed (no padding) */
+    int64_t source_tokens, target_tokens;         /* sums of the lengths: all that is computed */
     const int64_t *pair;                          /* index in cpl_rows */
     int64_t pass, index;                          /* which pass over the data, which batch of it */
 } cpl_batch;

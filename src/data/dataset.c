@@ -206,6 +206,7 @@ static cpl_encode_side make_side(const cpl_config_side *c, int limits, cpl_side_
         .rules = {(cpl_tokens)c->tokens, (cpl_standardize)c->standardize},
         .limit = limits ? c->max_length : 0,
         .cut = c->too_long == CPL_TOO_LONG_CUT,
+        .pad_to = c->pad_to,
         .types = cpl_map_new(),
         .report = report,
     };
@@ -225,6 +226,7 @@ cpl_status cpl_dataset_new(cpl_dataset **d, const cpl_dataset_options *options, 
     m.encoder.copy = options->copy;
     m.encoder.source = make_side(&text->source, !options->pairs, &m.d->report.source);
     m.encoder.target = make_side(&text->target, !options->pairs, &m.d->report.target);
+    m.d->report.source.pad_to = text->source.pad_to;
     m.d->source_rules = m.encoder.source.rules;
     m.d->target_rules = m.encoder.target.rules;
     m.d->arena = cpl_arena_new(ARENA_BYTES);

@@ -40,7 +40,7 @@ static int too_long(const cpl_encode_side *s)
     return s->limit > 0 && s->tokens.count > (size_t)s->limit && !s->cut;
 }
 
-/* Appends [START] tokens [END]; a cut target has no END, since the text did not end there. */
+/* Appends [START] tokens [END]; a cut target has no END, since the text did not end there. A source gets padding. */
 static cpl_status append(cpl_encoder *e, cpl_encode_side *s, int32_t *length, cpl_error *err)
 {
     size_t n = s->tokens.count, start = e->count;
@@ -51,9 +51,9 @@ static cpl_status append(cpl_encoder *e, cpl_encode_side *s, int32_t *length, cp
     }
     if (n > INT32_MAX - 2)
         CPL_FAIL(err, CPL_USAGE, "a text of %zu tokens is too long", n);
-    if (start + n + 2 > e->capacity && cpl_grow(&e->ids, &e->capacity, start + n + 2, sizeof *e->ids))
-        CPL_FAIL(err, CPL_FAILED, "no memory for %zu ids", start + n + 2);
-    e->ids[e->count++] = CPL_ID_START;
+    size_t room = cpl_source_length(n, s->pad_to);
+    if (start + room > e->capacity && cpl_grow(&e->ids, &e->capacity, start + room, sizeof *e->ids))
+        CPL_FAIL(err, CPL_FAILED, "no memory for %zu ids", start + room);
     for (size_t i = 0; i < n; i++) {
         int is_new;
         int64_t *id = cpl_map_insert(s->types, s->tokens.items[i].text, s->tokens.items[i].length, &is_new);
@@ -61,11 +61,12 @@ static cpl_status append(cpl_encoder *e, cpl_encode_side *s, int32_t *length, cp
             CPL_FAIL(err, CPL_FAILED, "no memory for %zu different tokens", cpl_map_size(s->types));
         if (is_new)
             *id = CPL_ID_WORDS + (int64_t)cpl_map_size(s->types) - 1;
-        e->ids[e->count++] = (int32_t)*id;
+        e->ids[start + 1 + i] = (int32_t)*id;
     }
-    if (!cut || s == &e->source)
-        e->ids[e->count++] = CPL_ID_END;
-    *length = (int32_t)(e->count - start);
+    size_t all = cpl_source_close(e->ids + start, n, s->pad_to) - (cut && s == &e->target);
+    s->report->over_pad_to += s->pad_to > 0 && n + 2 > (size_t)s->pad_to;
+    e->count = start + all;
+    *length = (int32_t)all;
     return CPL_OK;
 }
 

@@ -25,6 +25,7 @@ typedef struct cpl_encode_side {
     cpl_text_rules rules;
     int64_t limit; /* most tokens; 0: none */
     int cut;       /* 1: cut at the limit, 0: drop the pair */
+    int64_t pad_to; /* of a source: what padding fills rows up to; 0: none */
     cpl_map *types;
     cpl_str text; /* the standardised line; the tokens point into it */
     cpl_token_list tokens;

@@ -59,6 +59,9 @@ static void add_side(cpl_str *to, const char *name, const cpl_side_report *r, cp
                        (unsigned long long)r->valid_tokens);
     cpl_str_printf(to, ", longest %lld", (long long)(r->longest > r->valid_longest ? r->longest : r->valid_longest));
     add_count(to, r->cut, "cut");
+    if (r->pad_to)
+        cpl_str_printf(to, ", padded to %lld with START and END", (long long)r->pad_to);
+    add_count(to, r->over_pad_to, "longer than that");
     if (r->deleted)
         cpl_str_printf(to, ", %.2f %% of the characters deleted by the rule", percent(r->deleted, r->characters));
     cpl_str_add_char(to, '\n');
@@ -69,6 +72,8 @@ static void add_side(cpl_str *to, const char *name, const cpl_side_report *r, cp
 static void add_tokens(cpl_str *to, const int32_t *ids, int32_t n, const cpl_vocabulary *v)
 {
     char shown[128];
+    int32_t padding = n - (int32_t)cpl_source_real(ids, n);
+    n -= padding;
     for (int32_t i = 0; i < n && i < TOKENS_SHOWN; i++) {
         size_t length;
         const char *token = cpl_vocabulary_token(v, ids[i], &length);
@@ -78,6 +83,8 @@ static void add_tokens(cpl_str *to, const int32_t *ids, int32_t n, const cpl_voc
     }
     if (n > TOKENS_SHOWN)
         cpl_str_printf(to, " … (%d tokens)", n);
+    if (padding)
+        cpl_str_printf(to, " + %d padding", padding);
 }
 
 static void add_pairs(cpl_str *to, const cpl_dataset *d)
@@ -175,6 +182,10 @@ static cpl_json *side_json(const cpl_side_report *r, cpl_text_rules rules)
     cpl_json_set_int(o, "cut", r->cut);
     cpl_json_set_int(o, "longest", r->longest);
     cpl_json_set_int(o, "validation_longest", r->valid_longest);
+    if (r->pad_to) {
+        cpl_json_set_int(o, "pad_to", r->pad_to);
+        cpl_json_set_int(o, "longer_than_pad_to", r->over_pad_to);
+    }
     return o;
 }
 
@@ -234,6 +245,10 @@ static void warn_side(const cpl_log *log, const char *side, const cpl_side_repor
     if (r->specials)
         cpl_log_warning(log, "%llu tokens of the %s spell a special entry ([START], [END], [UNK]): they are text, so "
                         "unknown", (unsigned long long)r->specials, side);
+    if (r->over_pad_to)
+        cpl_log_warning(log, "%lld texts of the %s are longer than text.%s.pad_to (%lld, START and END included): they "
+                        "are read as they are, without padding", (long long)r->over_pad_to, side, side,
+                        (long long)r->pad_to);
     warn_spaces(log, side, r, rules, pairs);
 }
 

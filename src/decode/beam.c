@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
-#include "text/text.h"
+#include "data/data.h"
 
 typedef struct proposing {
     cpl_decoder *d;
@@ -102,7 +102,9 @@ static void end(cpl_beam *s, const cpl_decode_batch *b, int64_t i, const cpl_bea
                 int finished)
 {
     double score = finished ? c->score : s->score[i * s->width + c->parent];
-    double covered = b->coverage_penalty > 0 ? cpl_beam_covered(s, i, c->parent, step) : 0;
+    double covered = 0;
+    if (b->coverage_penalty > 0) /* padding need not be looked at */
+        covered = cpl_beam_covered(s, i, c->parent, step, cpl_source_real(b->source[i], b->length[i]));
     cpl_beam_ending e = {.score = score, .length = step, .slot = c->parent, .finished = finished,
                          .ranked = cpl_decode_rank(b, score, step + finished, covered)};
     for (int64_t k = 0; !finished && k < s->ended[i]; k++) { /* its second continuation cuts it no second time */

@@ -55,8 +55,9 @@ cpl_status cpl_beam_fan_out(cpl_decoder *d, const cpl_decode_batch *b, cpl_error
 
 /* beam_end.c: keeps an output of input i, if it is among the `width` best. */
 void cpl_beam_end(cpl_beam *s, int64_t i, const cpl_beam_ending *ending);
-/* Σ log min(attention on a source word, 1) of the path in a slot, after the weights of `step`. */
-double cpl_beam_covered(const cpl_beam *s, int64_t i, int32_t slot, int64_t step);
+/* Σ log min(attention on a source word, 1) of the path in a slot, after the weights of `step`; over the first `words`
+ * positions of the source. */
+double cpl_beam_covered(const cpl_beam *s, int64_t i, int32_t slot, int64_t step, int64_t words);
 /* The tokens of a path: to[length]. */
 void cpl_beam_path(const cpl_beam *s, int64_t i, int32_t slot, int64_t length, int32_t *to);
 /* All outputs of the batch, into d->results. */

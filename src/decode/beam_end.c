@@ -29,12 +29,12 @@ void cpl_beam_end(cpl_beam *s, int64_t i, const cpl_beam_ending *ending)
 }
 
 /* A word that was never looked at counts as 1e-6, not as −∞. */
-double cpl_beam_covered(const cpl_beam *s, int64_t i, int32_t slot, int64_t step)
+double cpl_beam_covered(const cpl_beam *s, int64_t i, int32_t slot, int64_t step, int64_t words)
 {
     int64_t row = i * s->width + slot;
     const float *seen = s->seen[step & 1] + s->look_at[row], *now = s->looks + step * s->tokens + s->look_at[row];
     double sum = 0;
-    for (int64_t k = 0; k < s->length[row]; k++) {
+    for (int64_t k = 0; k < words; k++) {
         double x = (double)seen[k] + (double)now[k];
         sum += log(x > 1 ? 1 : x > 1e-6 ? x : 1e-6);
     }

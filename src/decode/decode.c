@@ -217,7 +217,7 @@ static cpl_status choose_position(cpl_decoder *d, const cpl_decode_batch *b, cho
         CPL_FAIL(err, CPL_FAILED, "out of memory for %lld tokens", (long long)(at * b->count));
     cpl_pool_run(d->step->engine->pool, n, choose_row, c);
     for (int64_t i = 0; i < b->count; i++)
-        if (b->length[i] <= at + 1) {
+        if (b->length[i] <= at + 1 || b->source[i][at + 1] == CPL_ID_PADDING) {
             d->rows[i].done = 1;
             d->alive[i] = 0;
         }

@@ -27,7 +27,7 @@ void cpl_decoder_free(cpl_decoder *d); /* NULL is fine */
 
 typedef struct cpl_decode_batch {
     int64_t count;
-    const int32_t *const *source; /* [START] words [END], as in training */
+    const int32_t *const *source; /* [START] words [END], and padding where the model reads it: as in training */
     const int64_t *length;        /* of the source rows */
     const int32_t *const *copy;   /* a model that copies: extended ids of the source rows (data.h: cpl_row) */
     const int64_t *most;          /* tokens of each output at most; END is not counted */
@@ -56,7 +56,7 @@ typedef struct cpl_decoded {
     int64_t failed;     /* not 0: the step (from 1) whose logits were not numbers; ids are those before it */
     const float *attention; /* [length + finished, source_length]: where each id, and END, looked, the mean over the
                              * heads; NULL unless it was asked for. Valid until the decoder's next call */
-    int64_t source_length;  /* of the source row, START and END counted */
+    int64_t source_length;  /* of the source row, START, END and padding counted */
     double ranked;          /* beam search: what outputs were ranked by; else the score */
     const struct cpl_decoded *nbest; /* beam search: the best outputs in order, this one first; else NULL */
     int64_t nbest_count;             /* at most the wanted number: fewer when there are no more */

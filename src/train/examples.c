@@ -26,7 +26,7 @@ static void fill(cpl_trainer *t)
         t->example_source[i] = cpl_row_source(&t->data->valid, i);
         t->example_copy[i] = t->data->valid.copy ? cpl_row_copy(&t->data->valid, i) : NULL;
         t->example_length[i] = t->data->valid.items[i].source;
-        int64_t most = 2 * (t->example_length[i] - 2) + 20;
+        int64_t most = 2 * (cpl_source_real(t->example_source[i], t->example_length[i]) - 2) + 20;
         t->example_most[i] = most > longest ? most : longest;
     }
 }

@@ -1,6 +1,7 @@
 /* noise.c: the noise of data.noise on the sources of batches. Training meets new damage in every pass; validation the
  * same each time, so that its loss says how well damage is mended: on sound sentences it would say how well they are
- * copied, which a few passes teach, and training would stop there. */
+ * copied, which a few passes teach, and training would stop there.
+ * Padding takes no noise: it is put behind what the noise leaves. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "train/trainer.h"
@@ -31,9 +32,12 @@ void cpl_trainer_add_noise(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, in
     int64_t pass = mode == CPL_TRAIN ? b->pass : VALIDATION;
     int32_t *to = t->noise_ids;
     for (int64_t i = 0; i < pairs; i++) {
+        const int32_t *row = b->source[first + i];
+        int64_t length = cpl_source_real(row, b->source_length[first + i]);
+        length = cpl_noise_row(&t->config->data.noise, (uint64_t)t->training->seed, pass, b->pair[first + i], row,
+                               length, to);
         t->noise_row[i] = to;
-        t->noise_length[i] = cpl_noise_row(&t->config->data.noise, (uint64_t)t->training->seed, pass,
-                                           b->pair[first + i], b->source[first + i], b->source_length[first + i], to);
+        t->noise_length[i] = (int64_t)cpl_source_pad(to, (size_t)length, t->config->text.source.pad_to);
         to += t->noise_length[i];
     }
     *rows = t->noise_row;

@@ -42,12 +42,14 @@ static cpl_binding pairs_of(const refusal *r, int64_t pairs, int64_t source, int
     return b;
 }
 
-/* Rows have START and END: a limit of n tokens leaves n + 2 ids of a source, and n + 1 steps of a target. */
+/* Rows have START and END: a limit of n tokens leaves n + 2 ids of a source, or what padding makes of them, and n + 1
+ * steps of a target. */
 static cpl_binding limited(const refusal *r, int64_t limit)
 {
+    int64_t most = (int64_t)cpl_source_length((size_t)limit, r->t->config->text.source.pad_to);
     int s = cpl_program_place(r->t->program, "s"), g = cpl_program_place(r->t->program, "t");
     int64_t source = r->one.longest[s], target = r->one.longest[g];
-    return pairs_of(r, 1, source < limit + 2 ? source : limit + 2, target < limit + 1 ? target : limit + 1);
+    return pairs_of(r, 1, source < most ? source : most, target < limit + 1 ? target : limit + 1);
 }
 
 /* The largest text.*.max_length, the same on both sides, with which one pair fits. 0: none. */
@@ -70,7 +72,8 @@ static int64_t count_over(const cpl_rows *rows, int64_t limit)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < rows->count; i++)
-        n += rows->items[i].source > limit + 2 || rows->items[i].target > limit + 2;
+        n += cpl_source_real(cpl_row_source(rows, i), rows->items[i].source) > limit + 2 ||
+             rows->items[i].target > limit + 2;
     return n;
 }
 
@@ -118,22 +121,33 @@ static uint64_t model_bytes(const cpl_memory_figures *m)
     return bytes;
 }
 
+/* What follows the number of a row's words where it has padding. */
+static const char *padded(char text[48], const cpl_row *row, int64_t words)
+{
+    text[0] = '\0';
+    if (words + 2 < row->source)
+        snprintf(text, 48, " (filled up to %d, text.source.pad_to)", row->source);
+    return text;
+}
+
 /* The cause where a shorter pair would do: which pair it is, and with what limit the rest fits. */
 static void say_pair(const refusal *r, int64_t limit, cpl_error *err)
 {
-    char place[200], need[32];
+    char place[200], need[32], with[48];
+    const cpl_rows *rows = r->mode == CPL_TRAIN ? &r->t->data->train : &r->t->data->valid;
+    int64_t words = cpl_source_real(cpl_row_source(rows, r->longest - rows->items), r->longest->source) - 2;
     int64_t source, target, batch = largest_batch(r, &source, &target);
     int64_t over = count_over(&r->t->data->train, limit) + count_over(&r->t->data->valid, limit);
     int cuts = r->t->config->text.source.too_long == CPL_TOO_LONG_CUT;
-    cpl_error_set(err, CPL_USAGE, "the longest %s pair, %s, has %d source and %d target tokens and needs %s of "
-                  "activations alone; what fits: one pair of up to %" PRId64 " tokens a side, or batches of up to %"
+    cpl_error_set(err, CPL_USAGE, "the longest %s pair, %s, has %" PRId64 " source%s and %d target tokens and needs %s "
+                  "of activations alone; what fits: one pair of up to %" PRId64 " tokens a side, or batches of up to %"
                   PRId64 " pairs of average length (%" PRId64 " and %" PRId64 " tokens)" CPL_HINT
                   "in order of effect: text.source.max_length and text.target.max_length of %" PRId64 " %s %" PRId64
                   " %s; a smaller text.target.vocabulary_size or model.units; a larger training.memory",
                   r->mode == CPL_TRAIN ? "training" : "validation",
                   cpl_dataset_place(r->t->data, r->longest->file, r->longest->line, place, sizeof place),
-                  r->longest->source - 2, r->longest->target - 2, size(need, r->block), limit, batch, source, target,
-                  limit, cuts ? "cut" : "drop", over, over == 1 ? "pair" : "pairs");
+                  words, padded(with, r->longest, words), r->longest->target - 2, size(need, r->block), limit, batch,
+                  source, target, limit, cuts ? "cut" : "drop", over, over == 1 ? "pair" : "pairs");
 }
 
 /* The cause where the model itself is too large. */
@@ -146,9 +160,10 @@ static void say_model(const refusal *r, cpl_error *err)
     cpl_error_set(err, CPL_USAGE, "parameters, gradients and optimizer take %s, which does not depend on the batch "
                   "size%s; with data and program %s are taken before the first pair: no batch, no source and no "
                   "target length fits" CPL_HINT "in order of effect: a smaller text.*.vocabulary_size, a smaller "
-                  "model.units%s, a larger training.memory; a smaller batch_size does not help", size(model, bytes),
+                  "model.units%s%s, a larger training.memory; a smaller batch_size does not help", size(model, bytes),
                   bytes > m->budget ? " and exceeds the budget alone" : "", size(fixed, r->fixed),
-                  adam ? ", training.optimizer.name: sgd (no state)" : "");
+                  adam ? ", training.optimizer.name: sgd (no state)" : "",
+                  r->t->config->text.source.pad_to > 0 ? ", a smaller text.source.pad_to" : "");
 }
 
 static cpl_status measure(refusal *r, cpl_error *err)

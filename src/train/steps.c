@@ -37,14 +37,21 @@ static cpl_status run_piece(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, i
     return status == CPL_OK ? cpl_run(p, mode, err) : status;
 }
 
+/* Tokens of the sources of sentences first … end − 1: all but padding. */
+static int64_t count_sources(const cpl_batch *b, int64_t first, int64_t end)
+{
+    int64_t n = 0;
+    for (int64_t i = first; i < end; i++)
+        n += cpl_source_real(b->source[i], b->source_length[i]);
+    return n;
+}
+
 /* Labels of sentences first … end − 1: all but padding. */
 static double count_labels(const cpl_trainer *t, const cpl_batch *b, int64_t first, int64_t end)
 {
     int64_t n = 0;
-    for (int64_t i = first; t->mirrors && i < end; i++)
-        n += b->source_length[i];
     if (t->mirrors)
-        return (double)n;
+        return (double)count_sources(b, first, end);
     for (int64_t i = first; i < end; i++)
         for (int64_t k = 0; k < b->target_length[i]; k++)
             n += b->target_out[i][k] != 0;
@@ -70,7 +77,8 @@ static void add_piece(const cpl_program *p, cpl_sums *batch)
 static cpl_status run_batch(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, cpl_sums *sums, cpl_step_result *r,
                             cpl_error *err)
 {
-    cpl_sums batch = {.seen = (double)(b->source_tokens + (t->mirrors ? 0 : b->target_tokens))};
+    int64_t targets = t->mirrors ? 0 : b->target_tokens;
+    cpl_sums batch = {.seen = (double)(count_sources(b, 0, b->pairs) + targets)};
     int64_t pieces = cpl_trainer_cut(t, mode, b);
     double labels = pieces > 1 ? count_labels(t, b, 0, b->pairs) : 1;
     for (int64_t i = 0; i < pieces; i++) {
