@@ -38,8 +38,9 @@ static cpl_status find_checkpoint(cpl_run_data *r, cpl_rundir *d, cpl_model_file
     cpl_tensor_file *tensors;
     CPL_TRY(cpl_rundir_load(d, &tensors, at, &r->log, err), err, "cannot resume");
     if (!tensors && cpl_file_exists(d->model)) /* never the trace of a killed run: a checkpoint comes first */
-        CPL_FAIL(err, CPL_USAGE, "'%s' holds a model but no checkpoint to go on from" CPL_HINT
-                 "--overwrite replaces the model, -o names another folder", d->folder);
+        CPL_FAIL(err, CPL_USAGE, "'%s' holds a model but no checkpoint to go on from: a model file has weights and no "
+                 "optimizer state" CPL_HINT "--init %s and another folder (-o) begin a new run with its weights; "
+                 "--overwrite replaces the model", d->folder, d->model);
     if (!tensors)
         return CPL_OK;
     CPL_TRY(cpl_model_file_take(f, tensors, d->newest_is_bad ? d->previous : d->checkpoint, err), err,

@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 
-/* Length of the UTF-8 character at s that is safe to show as it is, or 0: malformed, overlong, a
- * surrogate, a C1 control, a line separator or a mark that turns the direction of writing. */
+/* Length of the UTF-8 character at s that is safe to show as it is, or 0: malformed, overlong, a surrogate, a C1
+ * control, white space other than U+0020, or a mark that turns the direction of writing. */
 static size_t shown_length(const unsigned char *s, size_t left)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
@@ -20,7 +20,9 @@ static size_t shown_length(const unsigned char *s, size_t left)
     }
     if ((n == 3 && c < 0x800) || (n == 4 && (c < 0x10000 || c > 0x10FFFF)) || (c >= 0xD800 && c <= 0xDFFF))
         return 0;
-    if ((c >= 0x80 && c <= 0x9F) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF)
+    if ((c >= 0x80 && c <= 0xA0) || (c >= 0x2028 && c <= 0x202F) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF)
+        return 0;
+    if (c == 0x1680 || (c >= 0x2000 && c <= 0x200B) || c == 0x205F || c == 0x3000) /* a space, to the eye */
         return 0;
     return n;
 }

@@ -88,8 +88,8 @@ static cpl_status special(reading *r, int64_t line, const char *token, size_t le
     cpl_escape(shown, sizeof shown, token, length);
     if (line == 1)
         CPL_FAIL(err, CPL_USAGE, "'%s' line 1 is '%s': id 0 must be the padding entry (an empty line, or [PAD])"
-                 CPL_HINT
-                 "put padding, [UNK], [START], [END] on lines 1 to 4, and the rows of the weights in the same order",
+                 CPL_HINT "shift by one: put padding before it ([UNK], [START], [END] on lines 2 to 4), and the rows "
+                 "of the weights in the same order; if another line is the padding, move it and its row to the front",
                  r->path, shown);
     CPL_FAIL(err, CPL_USAGE, "'%s' line %lld is '%s', expected %s" CPL_HINT
              "put padding, [UNK], [START], [END] on lines 1 to 4, and the rows of the weights in the same order",
