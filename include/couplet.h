@@ -249,6 +249,10 @@ typedef struct cpl_loss_result {
 /* logits [batch t vocab] of the targets' own vocabulary; targets: ids [batch t]. Padding stays in the softmax's
  * denominator. */
 CPL_API cpl_loss_result cpl_masked_cross_entropy(cpl_graph *g, cpl_node *logits, cpl_node *targets);
+/* The same with label smoothing: of each label the share `smoothing` (0 … below 1) goes to all classes of the
+ * vocabulary alike. That is for CPL_TRAIN runs: minimize the loss, and report *plain, the loss without it. */
+CPL_API cpl_loss_result cpl_smoothed_cross_entropy(cpl_graph *g, cpl_node *logits, cpl_node *targets, double smoothing,
+                                                   cpl_node **plain);
 
 /* What a model needs to copy words of its source (pointer-generator, See et al. 2017). Extended ids: those of the
  * target vocabulary, and from its size on the words of a sentence's own source that it lacks, numbered by sentence. */

@@ -76,6 +76,40 @@ static cpl_status check_schedule(const cpl_config *c, cpl_error *err)
     if (s->every != 0 && s->name != CPL_SCHEDULE_STEP)
         CPL_FAIL(err, CPL_USAGE, "%s'training.schedule.every' is %" PRId64 ", but only schedule step reads it",
                  cpl_option_where(c, "training.schedule.every", at), s->every);
+    if (s->patience != 2 && s->name != CPL_SCHEDULE_PLATEAU) /* every model's options have the default, 2 */
+        CPL_FAIL(err, CPL_USAGE, "%s'training.schedule.patience' is %" PRId64 ", but only schedule plateau reads it"
+                 CPL_HINT "training.early_stopping.patience ends a run that no longer improves",
+                 cpl_option_where(c, "training.schedule.patience", at), s->patience);
+    return CPL_OK;
+}
+
+static cpl_status check_loss(const cpl_config *c, cpl_error *err)
+{
+    char at[CPL_ERROR_WIDTH];
+    if (c->training.label_smoothing > 0 && c->model.copy)
+        CPL_FAIL(err, CPL_USAGE, "%s'training.label_smoothing' is %g, but 'model.copy' is true: a share for every "
+                 "class is not defined for words that are copied" CPL_HINT "leave one of the two out",
+                 cpl_option_where(c, "training.label_smoothing", at), c->training.label_smoothing);
+    return CPL_OK;
+}
+
+/* One way to clip: of two it would not be clear which comes first. */
+static cpl_status check_clipping(const cpl_config *c, cpl_error *err)
+{
+    const struct { const char *key; double limit; } kinds[] = {{"training.clip_norm", c->training.clip_norm},
+                                                               {"training.clip_tensor_norm",
+                                                                c->training.clip_tensor_norm},
+                                                               {"training.clip_value", c->training.clip_value}};
+    const char *first = NULL;
+    char at[CPL_ERROR_WIDTH];
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (!(kinds[i].limit > 0))
+            continue;
+        if (first)
+            CPL_FAIL(err, CPL_USAGE, "%s'%s' and '%s' are both set, expected one kind of clipping" CPL_HINT
+                     "set one of them to 0", cpl_option_where(c, kinds[i].key, at), first, kinds[i].key);
+        first = kinds[i].key;
+    }
     return CPL_OK;
 }
 
@@ -116,6 +150,10 @@ cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *er
         status = check_optimizer(c, err);
     if (status == CPL_OK)
         status = check_schedule(c, err);
+    if (status == CPL_OK)
+        status = check_loss(c, err);
+    if (status == CPL_OK)
+        status = check_clipping(c, err);
     if (status == CPL_OK)
         status = check_stopping(c, err);
     return status == CPL_OK ? check_data(c, for_training, err) : status;

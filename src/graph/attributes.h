@@ -22,6 +22,12 @@ typedef struct cpl_dropout_attributes {
     uint32_t zero;
 } cpl_dropout_attributes;
 
+/* cross_entropy, linear_cross_entropy: share of each label that goes to all classes alike, while training. */
+typedef struct cpl_loss_attributes {
+    float smoothing;
+    uint32_t zero;
+} cpl_loss_attributes;
+
 /* layer_norm: added to the variance. */
 typedef struct cpl_layer_norm_attributes {
     float epsilon;

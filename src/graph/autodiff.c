@@ -179,8 +179,18 @@ static void drop_unneeded(const differentiation *d, cpl_call *c)
             c->out[k] = NONE;
 }
 
+/* A figure that is only read must not be minimised as if it had a gradient. */
+static void refuse_reports(differentiation *d, const cpl_call *c)
+{
+    for (int k = 0; k < c->visible; k++)
+        if (c->op->reports >> k & 1 && c->out[k] >= 0 && d->gradient[c->out[k]] != NONE)
+            cpl_graph_fail(d->g, c->path, "output %d of '%s' is a figure to read, it has no gradient" CPL_HINT
+                           "minimize the loss itself", k, c->op->name);
+}
+
 static void differentiate_call(differentiation *d, size_t index)
 {
+    refuse_reports(d, &d->g->calls[index]);
     drop_unneeded(d, &d->g->calls[index]);
     cpl_call forward = d->g->calls[index];
     int dout[CPL_MAX_OUTPUTS];

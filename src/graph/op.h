@@ -110,6 +110,7 @@ typedef struct cpl_op {
     uint32_t (*keeps_of)(const void *attributes); /* instead of keeps, where it depends on attributes; NULL: keeps */
     uint32_t flags;
     uint32_t adds;         /* hidden outputs (1 << index) that it can add to, as the run context says */
+    uint32_t reports;      /* visible outputs (1 << index) that are to read: a gradient that arrives there is refused */
     int ids;               /* above 0: the optional input of ids by which rows of input 0 are equal (share_rows.c) */
     size_t attributes;     /* bytes of the attribute struct, compared bytewise for equal nodes: no padding bytes */
     cpl_status (*check)(const cpl_shape_context *s, cpl_error *err); /* before the generic match; may be NULL */

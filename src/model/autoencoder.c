@@ -15,18 +15,19 @@ static cpl_node *logits_of(cpl_graph *g, const cpl_model_sizes *n)
     return cpl_dense(g, "output", y, &(cpl_dense_options){.units = n->target_vocabulary, .dim = "vocab"});
 }
 
-static cpl_loss_result whole(cpl_graph *g, const cpl_model_sizes *n, cpl_node **logits)
+/* *plain: the loss that is reported; the result's own is minimised, with smoothed labels. */
+static cpl_loss_result whole(cpl_graph *g, const cpl_model_sizes *n, cpl_node **logits, cpl_node **plain)
 {
     *logits = logits_of(g, n);
     cpl_node *labels = cpl_input(g, "labels", CPL_ID("target", n->target_vocabulary), "batch s");
-    return cpl_masked_cross_entropy(g, *logits, labels);
+    return cpl_smoothed_cross_entropy(g, *logits, labels, n->config->training.label_smoothing, plain);
 }
 
 static void loss(cpl_graph *g, const void *user)
 {
-    cpl_node *logits;
-    cpl_loss_result r = whole(g, user, &logits);
-    cpl_output(g, "loss", r.loss);
+    cpl_node *logits, *plain;
+    cpl_loss_result r = whole(g, user, &logits, &plain);
+    cpl_output(g, "loss", plain);
     cpl_output(g, "accuracy", r.accuracy);
     cpl_output(g, "count", r.count);
     cpl_minimize(g, r.loss);
@@ -34,8 +35,9 @@ static void loss(cpl_graph *g, const void *user)
 
 static void score(cpl_graph *g, const void *user)
 {
-    cpl_node *logits;
-    cpl_output(g, "loss", whole(g, user, &logits).loss);
+    cpl_node *logits, *plain;
+    whole(g, user, &logits, &plain);
+    cpl_output(g, "loss", plain);
     cpl_output(g, "logits", logits);
 }
 

@@ -31,7 +31,8 @@ static cpl_node *input_source(cpl_graph *g, const cpl_model_sizes *n)
     return cpl_input(g, "source", CPL_ID("source", n->source_vocabulary), "batch s");
 }
 
-/* Decoder and loss over whole targets. *minimized: the loss, with that of the coverage added where it has a weight. */
+/* Decoder and loss over whole targets. loss: what is reported; *minimized: the same with smoothed labels, and with the
+ * loss of the coverage added where it has a weight. */
 static cpl_model_decoded whole(cpl_graph *g, const cpl_model_sizes *n, cpl_loss_result *loss, cpl_node **minimized)
 {
     int copies = n->config->model.copy;
@@ -42,14 +43,17 @@ static cpl_model_decoded whole(cpl_graph *g, const cpl_model_sizes *n, cpl_loss_
     cpl_attention_memory memory = cpl_model_memory(g, n, e.y);
     cpl_model_states before = cpl_model_begin(g, n, &e);
     cpl_model_decoded d = cpl_model_decode(g, n, in, memory, &before);
+    cpl_node *plain = NULL;
     if (copies)
         *loss = cpl_copying_cross_entropy(g, d.logits, &(cpl_copying){
             .gate = d.gate, .weights = d.weights, .ids = cpl_input(g, "copy", CPL_EXTENDED_ID, "batch s")}, target_out);
     else
-        *loss = cpl_masked_cross_entropy(g, d.logits, target_out);
+        *loss = cpl_smoothed_cross_entropy(g, d.logits, target_out, n->config->training.label_smoothing, &plain);
     *minimized = loss->loss;
+    if (plain)
+        loss->loss = plain;
     if (n->config->model.coverage > 0)
-        *minimized = cpl_add(g, loss->loss, cpl_scale(g, cpl_coverage(g, d.weights, target_out),
+        *minimized = cpl_add(g, *minimized, cpl_scale(g, cpl_coverage(g, d.weights, target_out),
                                                       n->config->model.coverage));
     return d;
 }

@@ -46,9 +46,20 @@ cpl_node *cpl_argmax(cpl_graph *g, cpl_node *x)
 
 cpl_loss_result cpl_masked_cross_entropy(cpl_graph *g, cpl_node *logits, cpl_node *targets)
 {
+    cpl_node *plain;
+    return cpl_smoothed_cross_entropy(g, logits, targets, 0, &plain);
+}
+
+cpl_loss_result cpl_smoothed_cross_entropy(cpl_graph *g, cpl_node *logits, cpl_node *targets, double smoothing,
+                                           cpl_node **plain)
+{
     cpl_loss_result r;
-    r.loss = cpl_apply(g, "cross_entropy", NULL, (cpl_node *[]){logits, targets}, 2);
+    cpl_loss_attributes attributes = {.smoothing = (float)smoothing};
+    if (!(smoothing >= 0 && smoothing < 1))
+        cpl_graph_fail(g, cpl_graph_path(g, ""), "the smoothing of a loss is %g, expected 0 … below 1", smoothing);
+    r.loss = cpl_apply(g, "cross_entropy", &attributes, (cpl_node *[]){logits, targets}, 2);
     r.accuracy = cpl_node_output(r.loss, 1);
     r.count = cpl_node_output(r.loss, 2);
+    *plain = cpl_node_output(r.loss, 3);
     return r;
 }

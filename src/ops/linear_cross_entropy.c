@@ -1,30 +1,33 @@
 /* linear_cross_entropy.c: projection to the vocabulary and masked cross-entropy in one, in blocks of rows, so that
  * the logits [batch t vocab] never exist as a whole.
  *
- *     logits = x·w + b, then as in cross_entropy.c; with g = d loss/d logits of a block:
+ *     logits = x·w + b, then as in cross_entropy.c, smoothing included; with g = d loss/d logits of a block:
  *     dx = g·wᵀ        dw = Σ over blocks of xᵀ·g        db = Σ rows of g
  *
  * All three gradients are computed while the block's logits are at hand (hidden outputs). Blocks are cut by the
  * number of rows alone: large enough that reading and writing dw once a block costs little beside the products,
  * small enough that the logits stay in the cache; smaller where memory is short (block_rows). */
 #include <string.h>
+#include "graph/attributes.h"
 #include "ops/carve.h"
 #include "ops/loss.h"
 
 enum { COLUMNS = 256 };
 enum { IN_X, IN_W, IN_B, IN_TARGET };
-enum { OUT_DX = 3, OUT_DW = 4, OUT_DB = 5 };
+enum { OUT_PLAIN = 3, OUT_DX, OUT_DW, OUT_DB };
 
 typedef struct projected_space {
-    real *logits, *loss, *correct; /* [block vocab], [rows] twice */
+    real *logits, *loss, *correct, *smoothed; /* [block vocab], [rows] three times */
 } projected_space;
 
-static projected_space space(cpl_carve *c, int64_t rows, int64_t block, int64_t vocab)
+/* Of a loss that does not smooth, smoothed is loss. */
+static projected_space space(cpl_carve *c, int64_t rows, int64_t block, int64_t vocab, const void *attributes)
 {
     projected_space s;
     s.logits = cpl_carve_reals(c, (rows < block ? rows : block) * vocab);
     s.loss = cpl_carve_reals(c, rows);
     s.correct = cpl_carve_reals(c, rows);
+    s.smoothed = ((const cpl_loss_attributes *)attributes)->smoothing > 0 ? cpl_carve_reals(c, rows) : s.loss;
     return s;
 }
 
@@ -33,7 +36,7 @@ static size_t workspace(const cpl_size_context *s)
     cpl_carve c = {0};
     if (!s->backward)
         space(&c, cpl_type_rows(s->in[IN_X], s->binding), cpl_loss_block_rows(s->block_rows),
-              s->in[IN_W]->dim[1].size);
+              s->in[IN_W]->dim[1].size, s->attributes);
     return c.used;
 }
 
@@ -84,7 +87,8 @@ static void forward(const cpl_run_context *r)
     cpl_carve c = {.base = r->workspace};
     int64_t rows = r->in[IN_X].rows, in = r->in[IN_X].width, vocab = r->in[IN_W].type->dim[1].size;
     int64_t most = cpl_loss_block_rows(r->block_rows), count = cpl_loss_count(&r->in[IN_TARGET]);
-    projected_space s = space(&c, rows, most, vocab);
+    projected_space s = space(&c, rows, most, vocab, r->attributes);
+    real smoothing = cpl_loss_smoothing(r);
     int64_t blocks = (rows + most - 1) / most, block = blocks ? (rows + blocks - 1) / blocks : 0;
     int gradient = r->out[OUT_DX].data || r->out[OUT_DW].data || r->out[OUT_DB].data;
 
@@ -100,11 +104,13 @@ static void forward(const cpl_run_context *r)
         cpl_loss_run(r, &(cpl_loss_rows){.rows = n, .width = vocab, .logits = s.logits, .bias = r->in[IN_B].data,
                                          .target = r->in[IN_TARGET].ids + row,
                                          .scale = count ? (real)1 / (real)count : 0, .gradient = gradient,
-                                         .loss = s.loss + row, .correct = s.correct + row});
+                                         .loss = s.loss + row, .correct = s.correct + row, .smoothing = smoothing,
+                                         .smoothed = s.smoothed + row});
         if (gradient)
             block_gradients(r, row, n, row || !begins ? 1 : 0, s.logits);
     }
-    cpl_loss_finish(r, count, s.loss, s.correct, rows);
+    cpl_loss_finish(r, count, smoothing > 0 ? s.smoothed : s.loss, s.correct, rows);
+    cpl_loss_mean(&r->out[OUT_PLAIN], count, s.loss, rows);
 }
 
 static void backward(const cpl_run_context *r)
@@ -112,19 +118,27 @@ static void backward(const cpl_run_context *r)
     cpl_loss_backward(r, IN_B + 1, OUT_DX);
 }
 
-static const char *const tests[] = {"in=3 vocab=5", "in=17 vocab=7 b=absent", "in=1 vocab=1", NULL};
+static double flops(const cpl_size_context *s)
+{
+    return cpl_loss_flops(s, OUT_DX);
+}
+
+static const char *const tests[] = {"in=3 vocab=5", "attr.0=0.1 in=3 vocab=5", "attr.0=0.3 in=17 vocab=300 b=absent",
+                                     "in=17 vocab=7 b=absent", "in=1 vocab=1", NULL};
 
 const cpl_op cpl_op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     .doc = "projection to the vocabulary and masked cross-entropy in blocks, without whole logits",
     .signature = "x[batch t in] w[in =vocab] b[vocab]? id target[batch t] "
-                 "-> loss[] correct[] count[] ; dx[batch t in] dw[in vocab] db[vocab]",
+                 "-> loss[] correct[] count[] plain[] ; dx[batch t in] dw[in vocab] db[vocab]",
     .flags = CPL_OP_READY | CPL_OP_BLOCKS,
+    .attributes = sizeof(cpl_loss_attributes),
+    .reports = 1u << OUT_PLAIN,
     .adds = 1u << OUT_DW | 1u << OUT_DB,
     .check = check,
     .workspace = workspace,
     .forward = forward,
     .backward = backward,
-    .flops = cpl_loss_flops,
+    .flops = flops,
     .tests = tests,
 };

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "base/error.h"
+#include "graph/attributes.h"
 
 /* What the loss needs, such as "[batch t vocab]", over the target's own time axis. */
 static void wanted(const cpl_type *target, int with_size, char *text, size_t size)
@@ -52,20 +53,81 @@ int64_t cpl_loss_count(const cpl_tensor *target)
 }
 
 /* In row order and in double, whatever `real` is: a mean over thousands of tokens keeps its digits. */
+void cpl_loss_mean(const cpl_tensor *out, int64_t count, const real *loss, int64_t rows)
+{
+    double total = 0.0;
+    for (int64_t i = 0; i < rows; i++)
+        total += (double)loss[i];
+    if (out->data)
+        out->data[0] = (real)(count ? total / (double)count : 0.0);
+}
+
 void cpl_loss_finish(const cpl_run_context *r, int64_t count, const real *loss, const real *correct, int64_t rows)
 {
-    double total = 0.0, hits = 0.0;
-    for (int64_t i = 0; i < rows; i++) {
-        total += (double)loss[i];
-        hits += (double)correct[i];
-    }
-    if (r->out[0].data)
-        r->out[0].data[0] = (real)(count ? total / (double)count : 0.0);
-    if (r->out[1].data)
-        r->out[1].data[0] = (real)(count ? hits / (double)count : 0.0);
+    cpl_loss_mean(&r->out[0], count, loss, rows);
+    cpl_loss_mean(&r->out[1], count, correct, rows);
     if (r->out[2].data)
         r->out[2].data[0] = (real)count;
 }
+
+/* ---- smoothing ----
+ *
+ * Of each label the share e goes to all n classes alike (Szegedy et al. 2016; Keras, PyTorch):
+ *     loss = (1 − e) · (log Σ exp(x) − x[y]) + e · (log Σ exp(x) − mean of x) = plain loss + e · (x[y] − mean of x)
+ *     d loss/d x = softmax − (1 − e) · onehot(y) − e/n */
+
+enum { LANES = 16, SPAN = 256 };
+
+real cpl_loss_smoothing(const cpl_run_context *r)
+{
+    return r->training ? (real)((const cpl_loss_attributes *)r->attributes)->smoothing : 0;
+}
+
+/* Short sums side by side, added in double: fast, and exact enough for the widest vocabulary. */
+static double sum_of(const real *x, int64_t n)
+{
+    double total = 0;
+    int64_t at = 0;
+    for (; at + SPAN <= n; at += SPAN) {
+        real lane[LANES] = {0};
+        for (int64_t i = 0; i < SPAN; i += LANES)
+            for (int k = 0; k < LANES; k++)
+                lane[k] += x[at + i + k];
+        for (int k = 0; k < LANES; k++)
+            total += (double)lane[k];
+    }
+    for (; at < n; at++)
+        total += (double)x[at];
+    return total;
+}
+
+/* What smoothing adds to the rows' losses; before the kernel, which writes its gradient over the logits. */
+static void begin_smoothing(const cpl_loss_rows *l, int64_t lo, int64_t n)
+{
+    double bias = l->bias ? sum_of(l->bias, l->width) : 0;
+    for (int64_t row = lo; row < lo + n; row++) {
+        const real *x = l->logits + row * l->width;
+        int32_t y = l->target[row];
+        double own = y ? (double)x[y] + (l->bias ? (double)l->bias[y] : 0) : 0;
+        l->smoothed[row] = y ? l->smoothing * (real)(own - (sum_of(x, l->width) + bias) / (double)l->width) : 0;
+    }
+}
+
+static void end_smoothing(const cpl_loss_rows *l, int64_t lo, int64_t n)
+{
+    real whole = l->scale * l->smoothing, share = whole / (real)l->width;
+    for (int64_t row = lo; row < lo + n; row++) {
+        real *g = l->logits + row * l->width;
+        l->smoothed[row] += l->loss[row];
+        if (!l->gradient || !l->target[row])
+            continue;
+        for (int64_t i = 0; i < l->width; i++)
+            g[i] -= share;
+        g[l->target[row]] += whole;
+    }
+}
+
+/* ---- rows ---- */
 
 enum { ROWS = 8 }; /* of a task */
 
@@ -74,8 +136,12 @@ static void rows_task(void *arguments, int64_t task, int thread)
     const cpl_loss_rows *l = arguments;
     int64_t lo = task * ROWS, n = l->rows - lo < ROWS ? l->rows - lo : ROWS;
     (void)thread;
+    if (l->smoothing > 0)
+        begin_smoothing(l, lo, n);
     l->kernels->cross_entropy(n, l->width, l->logits + lo * l->width, l->width, l->bias, l->target + lo, l->scale,
                               l->gradient, l->loss + lo, l->correct + lo);
+    if (l->smoothing > 0)
+        end_smoothing(l, lo, n);
 }
 
 void cpl_loss_run(const cpl_run_context *r, const cpl_loss_rows *l)
@@ -115,8 +181,8 @@ void cpl_loss_backward(const cpl_run_context *r, int inputs, int first)
             cpl_loss_scale(r, r->in[i].rows * r->in[i].width, by, r->out[first + i].data, r->din[i].data);
 }
 
-double cpl_loss_flops(const cpl_size_context *s)
+double cpl_loss_flops(const cpl_size_context *s, int first)
 {
-    double products = 2.0 + (s->differentiated ? 2.0 * (s->out[3] != NULL) + 2.0 * (s->out[4] != NULL) : 0);
+    double products = 2.0 + (s->differentiated ? 2.0 * (s->out[first] != NULL) + 2.0 * (s->out[first + 1] != NULL) : 0);
     return products * (double)cpl_type_elements(s->in[0], s->binding) * (double)s->in[1]->dim[1].size;
 }

@@ -23,6 +23,11 @@ int64_t cpl_loss_count(const cpl_tensor *target);
 
 /* Outputs 0 … 2, loss, correct and count, from rows of losses and hits; all 0 where nothing counts. */
 void cpl_loss_finish(const cpl_run_context *r, int64_t count, const real *loss, const real *correct, int64_t rows);
+/* The mean of rows of losses into any output. */
+void cpl_loss_mean(const cpl_tensor *out, int64_t count, const real *loss, int64_t rows);
+
+/* cpl_loss_attributes: the smoothing of a run, 0 outside of training. */
+real cpl_loss_smoothing(const cpl_run_context *r);
 
 /* The rows of a block over the pool: the kernel of the same name, rows dealt out. bias may be NULL. */
 typedef struct cpl_loss_rows {
@@ -32,7 +37,9 @@ typedef struct cpl_loss_rows {
     const int32_t *target;
     real scale;
     int gradient;
-    real *loss, *correct;
+    real *loss, *correct; /* loss: without smoothing */
+    real smoothing;       /* 0: smoothed is not used */
+    real *smoothed;       /* the loss with it, of which the gradient is */
     const cpl_kernels *kernels;
 } cpl_loss_rows;
 void cpl_loss_run(const cpl_run_context *r, const cpl_loss_rows *l);
@@ -41,8 +48,8 @@ void cpl_loss_run(const cpl_run_context *r, const cpl_loss_rows *l);
  * only of use where the loss is not what is minimised itself. */
 void cpl_loss_backward(const cpl_run_context *r, int inputs, int first);
 
-/* Of a loss that projects x [rows in] by w [in vocab], inputs 0 and 1, with the gradients as outputs 3 and 4. */
-double cpl_loss_flops(const cpl_size_context *s);
+/* Of a loss that projects x [rows in] by w [in vocab], inputs 0 and 1, with the gradients as outputs first … + 1. */
+double cpl_loss_flops(const cpl_size_context *s, int first);
 
 /* to = by · from over the pool. */
 void cpl_loss_scale(const cpl_run_context *r, int64_t n, real by, const real *from, real *to);

@@ -49,6 +49,9 @@ static cpl_status judge(cpl_trainer *t, const cpl_history_entry *h, cpl_error *e
         cpl_log_warning(&t->log, "%s of epoch %lld is not a number: it counts as no improvement",
                         watches_loss ? "val_loss" : "val_accuracy", (long long)h->epoch);
     int best = cpl_stopping_observe(&s->stopping, t->training, value, h->epoch, h->step);
+    if (cpl_plateau_observe(&s->plateau, t->training, best))
+        cpl_log_info(&t->log, "%s has not improved: the learning rate is multiplied by %g from step %lld on",
+                     watches_loss ? "val_loss" : "val_accuracy", t->training->schedule.factor, (long long)s->step + 1);
     return best ? cpl_trainer_save_model(t, err) : CPL_OK;
 }
 

@@ -2,7 +2,10 @@
  *
  * Adam (Kingma and Ba 2015, in Keras's form with epsilon outside):
  *   m = b1 m + (1−b1) g;  v = b2 v + (1−b2) g²;  w −= lr √(1−b2ᵗ)/(1−b1ᵗ) m / (√v + ε)
- * AdamW (Loshchilov and Hutter 2019) also takes lr · weight_decay · w. Momentum: m = µ m − lr g; w += m. */
+ * AdamW (Loshchilov and Hutter 2019) also takes lr · weight_decay · w. Momentum: m = µ m − lr g; w += m.
+ *
+ * A gradient is clipped in one of three ways (case G06): all tensors by the same factor (clip_norm), each tensor by its
+ * own (clip_tensor_norm), or each element (clip_value). */
 #include "train/optimizer.h"
 
 #include <math.h>
@@ -14,14 +17,16 @@
 /* A piece of one parameter: where it stands in the block of values, and in those of gradients and state. */
 typedef struct piece {
     int64_t offset, slot, n;
+    size_t tensor;  /* the parameter's number */
     double squares; /* Σ g² of the piece, for the norm */
+    real scale;     /* of its gradient in the update that runs */
 } piece;
 
 struct cpl_optimizer {
     const cpl_config_training *t;
     cpl_engine *engine;
     real *values;
-    const real *gradients;
+    real *gradients;
     real *first, *second; /* m or momentum; v */
     piece *pieces;
     int64_t count;
@@ -29,7 +34,7 @@ struct cpl_optimizer {
     size_t parameters;
     int64_t layout;
     /* Of the update that runs. */
-    real scale, rate, decay;
+    real rate, decay;
 };
 
 int cpl_optimizer_changes(const cpl_parameter_info *info)
@@ -59,7 +64,7 @@ static int64_t cut(const cpl_parameters *p, piece *pieces)
         for (int64_t from = 0; from < info->elements; from += CPL_CHUNK, count++) {
             int64_t n = info->elements - from < CPL_CHUNK ? info->elements - from : CPL_CHUNK;
             if (pieces)
-                pieces[count] = (piece){.offset = info->offset + from, .slot = info->slot + from, .n = n};
+                pieces[count] = (piece){.offset = info->offset + from, .slot = info->slot + from, .n = n, .tensor = i};
         }
     }
     return count;
@@ -105,7 +110,7 @@ static void free_layout(cpl_optimizer *o)
 }
 
 cpl_status cpl_optimizer_new(cpl_optimizer **out, const cpl_config_training *t, cpl_engine *engine,
-                             const real *gradients, cpl_error *err)
+                             real *gradients, cpl_error *err)
 {
     cpl_optimizer *o = cpl_alloc(1, sizeof *o);
     *out = NULL;
@@ -124,7 +129,7 @@ cpl_status cpl_optimizer_new(cpl_optimizer **out, const cpl_config_training *t, 
 }
 
 /* State follows what stays trainable; the state of what is frozen is gone, that of what is thawed begins at zero. */
-cpl_status cpl_optimizer_follow(cpl_optimizer *o, const real *gradients, cpl_error *err)
+cpl_status cpl_optimizer_follow(cpl_optimizer *o, real *gradients, cpl_error *err)
 {
     const cpl_parameters *p = o->engine->parameters;
     cpl_optimizer old = *o;
@@ -184,13 +189,58 @@ double cpl_optimizer_norm(cpl_optimizer *o)
     return sqrt(sum);
 }
 
+/* ---- clipping ---- */
+
+int cpl_optimizer_needs_norm(const cpl_config_training *t)
+{
+    return t->clip_norm > 0 || t->clip_tensor_norm > 0;
+}
+
+static double factor(double limit, double norm)
+{
+    return limit > 0 && norm > limit ? limit / norm : 1;
+}
+
+/* The pieces of a tensor stand side by side. */
+static void scale_tensors(cpl_optimizer *o)
+{
+    for (int64_t from = 0, to; from < o->count; from = to) {
+        double squares = 0;
+        for (to = from; to < o->count && o->pieces[to].tensor == o->pieces[from].tensor; to++)
+            squares += o->pieces[to].squares;
+        real scale = (real)factor(o->t->clip_tensor_norm, sqrt(squares));
+        for (int64_t i = from; i < to; i++)
+            o->pieces[i].scale = scale;
+    }
+}
+
+static void find_scales(cpl_optimizer *o, double norm)
+{
+    real scale = (real)factor(o->t->clip_norm, norm);
+    for (int64_t i = 0; i < o->count; i++)
+        o->pieces[i].scale = scale;
+    if (o->t->clip_tensor_norm > 0)
+        scale_tensors(o);
+}
+
+/* A NaN stays one. */
+static void cut_values(const cpl_optimizer *o, const piece *c)
+{
+    real most = (real)o->t->clip_value, *g = o->gradients + c->slot;
+    for (int64_t i = 0; i < c->n && most > 0; i++)
+        g[i] = g[i] > most ? most : g[i] < -most ? -most : g[i];
+}
+
+/* ---- the update ---- */
+
 static void adam_piece(void *arguments, int64_t task, int thread)
 {
     (void)thread;
     const cpl_optimizer *o = arguments;
     const cpl_config_optimizer *c = &o->t->optimizer;
     int64_t at = o->pieces[task].offset, slot = o->pieces[task].slot;
-    o->engine->kernels->adam(o->pieces[task].n, o->gradients + slot, o->scale, o->rate, (real)c->beta_1,
+    cut_values(o, &o->pieces[task]);
+    o->engine->kernels->adam(o->pieces[task].n, o->gradients + slot, o->pieces[task].scale, o->rate, (real)c->beta_1,
                              (real)c->beta_2, (real)c->epsilon, o->decay, o->values + at, o->first + slot,
                              o->second + slot);
 }
@@ -201,7 +251,8 @@ static void sgd_piece(void *arguments, int64_t task, int thread)
     const cpl_optimizer *o = arguments;
     const cpl_kernels *k = o->engine->kernels;
     int64_t at = o->pieces[task].offset, slot = o->pieces[task].slot, n = o->pieces[task].n;
-    real step = -o->rate * o->scale;
+    real step = -o->rate * o->pieces[task].scale;
+    cut_values(o, &o->pieces[task]);
     if (!o->first) {
         k->axpy(n, step, o->gradients + slot, o->values + at);
         return;
@@ -214,8 +265,8 @@ static void sgd_piece(void *arguments, int64_t task, int thread)
 void cpl_optimizer_update(cpl_optimizer *o, int64_t step, double rate, double norm)
 {
     const cpl_config_optimizer *c = &o->t->optimizer;
-    double limit = o->t->clip_norm, t = (double)step;
-    o->scale = limit > 0 && norm > limit ? (real)(limit / norm) : 1;
+    double t = (double)step;
+    find_scales(o, norm);
     o->decay = c->name == CPL_OPTIMIZER_ADAMW ? (real)(rate * c->weight_decay) : 0;
     if (c->name == CPL_OPTIMIZER_SGD) {
         o->rate = (real)rate;

@@ -12,15 +12,18 @@ typedef struct cpl_optimizer cpl_optimizer;
 size_t cpl_optimizer_state_bytes(const cpl_config_training *t, const cpl_parameters *p);
 /* Allocates and touches the state. t, the engine and gradients (laid out by the parameters' slots) must outlive it. */
 cpl_status cpl_optimizer_new(cpl_optimizer **o, const cpl_config_training *t, cpl_engine *engine,
-                             const real *gradients, cpl_error *err);
+                             real *gradients, cpl_error *err);
 /* After parts were frozen or thawed: the new block of gradients, and state moved to the new slots. */
-cpl_status cpl_optimizer_follow(cpl_optimizer *o, const real *gradients, cpl_error *err);
+cpl_status cpl_optimizer_follow(cpl_optimizer *o, real *gradients, cpl_error *err);
 void cpl_optimizer_free(cpl_optimizer *o); /* NULL is fine */
 
 /* Global norm of the gradient, all parameters together; sums of fixed pieces in fixed order, so that it does not
  * depend on the threads. */
 double cpl_optimizer_norm(cpl_optimizer *o);
-/* Update number `step` (from 1) at this rate. norm: of the gradient, needed when training.clip_norm is not 0. */
+/* 1: clipping needs the norm before an update. */
+int cpl_optimizer_needs_norm(const cpl_config_training *t);
+/* Update number `step` (from 1) at this rate. norm: what cpl_optimizer_norm gave for this gradient; not read unless it
+ * is needed. training.clip_value cuts the gradients where they stand. */
 void cpl_optimizer_update(cpl_optimizer *o, int64_t step, double rate, double norm);
 
 /* State tensors for the checkpoint: i = 0 … until NULL. *name receives "m", "v" or "momentum". */

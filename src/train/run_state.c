@@ -61,7 +61,8 @@ static const field fields[] = {
     REAL("loss_sum", sums.loss), REAL("correct_sum", sums.correct), REAL("tokens", sums.tokens),
     REAL("seen_tokens", sums.seen), REAL("computed_tokens", sums.computed),
     INTEGER("validations", stopping.seen), INTEGER("wait", stopping.wait), FLAG("has_best", stopping.has_best),
-    REAL("best", stopping.best), INTEGER("best_epoch", stopping.best_epoch), INTEGER("best_step", stopping.best_step)};
+    REAL("best", stopping.best), INTEGER("best_epoch", stopping.best_epoch), INTEGER("best_step", stopping.best_step),
+    INTEGER("rate_wait", plateau.wait), INTEGER("rate_cuts", plateau.cuts)};
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 static cpl_json *state_json(const cpl_run_state *s)

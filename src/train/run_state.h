@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "train/early_stopping.h"
+#include "train/schedule.h"
 
 /* What is due once a checkpoint has been written: it is part of the state, so that a run that was killed during a
  * validation does that validation again. */
@@ -36,6 +37,7 @@ typedef struct cpl_run_state {
     uint64_t data;          /* checksum of the data set */
     cpl_sums sums;          /* of the running epoch */
     cpl_stopping stopping;
+    cpl_plateau plateau;
     cpl_history_entry *history;
     size_t history_count, history_capacity;
 } cpl_run_state;

@@ -1,10 +1,11 @@
-/* schedule.c: constant, inverse_sqrt, cosine and step, each after a linear warm-up.
+/* schedule.c: constant, inverse_sqrt, cosine, step and plateau, each after a linear warm-up.
  *
  * With n the update, w warmup_steps and p learning_rate: n ≤ w gives p · n/w. Afterwards
  *   constant      p
  *   inverse_sqrt  p · √(w/n): meets the warm-up at its peak (Vaswani et al. 2017, scaled to a peak of p)
  *   cosine        p · (1 + cos(π (n−w)/(total−w))) / 2, and 0 from total_steps on (Loshchilov and Hutter 2017)
- *   step          p · factor^⌊(n−1)/every⌋, also during the warm-up */
+ *   step          p · factor^⌊(n−1)/every⌋, also during the warm-up
+ *   plateau       p · factor^(cuts so far), also during the warm-up */
 #include "train/schedule.h"
 
 #include <math.h>
@@ -32,8 +33,26 @@ double cpl_schedule_rate(const cpl_config_training *t, int64_t step)
         if (s->every > 0)
             rate *= pow(s->factor, (double)((step - 1) / s->every));
         break;
-    default: /* constant */
+    default: /* constant, plateau */
         break;
     }
     return rate;
+}
+
+int cpl_plateau_observe(cpl_plateau *p, const cpl_config_training *t, int improved)
+{
+    const cpl_config_schedule *s = &t->schedule;
+    if (s->name != CPL_SCHEDULE_PLATEAU)
+        return 0;
+    p->wait = improved ? 0 : p->wait + 1;
+    if (improved || p->wait < s->patience)
+        return 0;
+    p->wait = 0;
+    p->cuts++;
+    return 1;
+}
+
+double cpl_plateau_share(const cpl_plateau *p, const cpl_config_training *t)
+{
+    return t->schedule.name == CPL_SCHEDULE_PLATEAU ? pow(t->schedule.factor, (double)p->cuts) : 1;
 }

@@ -119,7 +119,7 @@ static void warn_nan(cpl_trainer *t, const cpl_step_result *r)
 /* The norm costs a pass over the gradients: it is made when somebody reads it. */
 static double norm_if_needed(const cpl_trainer *t, int64_t step)
 {
-    int wanted = t->training->clip_norm > 0 || step % t->training->log_every == 0;
+    int wanted = cpl_optimizer_needs_norm(t->training) || step % t->training->log_every == 0;
     return wanted ? cpl_optimizer_norm(t->optimizer) : (double)NAN;
 }
 
@@ -137,7 +137,7 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
         return CPL_OK;
     }
     warn_nan(t, r);
-    r->rate = cpl_schedule_rate(t->training, step);
+    r->rate = cpl_schedule_rate(t->training, step) * cpl_plateau_share(&s->plateau, t->training);
     r->norm = norm_if_needed(t, step);
     cpl_optimizer_update(t->optimizer, step, r->rate, r->norm);
     s->step = step;

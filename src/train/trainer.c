@@ -28,6 +28,9 @@ static cpl_status make_batchers(cpl_trainer *t, cpl_error *err)
     cpl_batcher_options o = {.batch_size = c->batch_size, .shuffle = 1, .seed = (uint64_t)c->seed};
     CPL_TRY(cpl_batcher_new(&t->train, &t->data->train, &o, err), err, "cannot make batches");
     t->steps_in_epoch = c->steps_per_epoch > 0 ? c->steps_per_epoch : cpl_batcher_batches(t->train);
+    if (t->data->valid.count == 0 && c->schedule.name == CPL_SCHEDULE_PLATEAU)
+        CPL_FAIL(err, CPL_USAGE, "schedule plateau needs validation pairs, but there are none" CPL_HINT
+                 "set data.valid, or choose another training.schedule.name");
     if (t->data->valid.count == 0) {
         cpl_log_warning(&t->log, "there are no validation pairs: the model of the last epoch is kept");
         return CPL_OK;

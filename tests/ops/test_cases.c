@@ -207,7 +207,7 @@ static void check_c01(const cpl_harness *h, const cpl_json *c)
     assert_true(fabs((double)h->out[0].data[0] * count - cpl_json_real(cpl_json_get(expect, "sum"), NAN)) < NEAR);
     assert_true((double)h->out[2].data[0] == count);
     for (size_t i = 0; i < 4; i++)
-        assert_true(fabs((double)(h->out[3].data[i] - number(gradient, i))) < NEAR);
+        assert_true(fabs((double)(h->out[4].data[i] - number(gradient, i))) < NEAR);
 }
 
 static void case_C01_masked_mean(void **state)
@@ -231,7 +231,7 @@ static void case_C01_masked_mean(void **state)
         check_c01(&h, c);
         for (int64_t row = 0; row < h.in[1].rows; row++)
             for (int i = 0; i < 4 && h.in[1].ids[row] == 0; i++) {
-                assert_true(h.out[3].data[row * 4 + i] == 0);
+                assert_true(h.out[4].data[row * 4 + i] == 0);
                 h.in[0].data[row * 4 + i] = (real)(7 * i - 3); /* other garbage changes nothing */
             }
     }
@@ -275,11 +275,40 @@ static void case_C08_accuracy_without_padding(void **state)
     cpl_harness_close(&h);
 }
 
+/* Uniform over all classes, as Keras and PyTorch: 0.775543; the loss without smoothing stays readable (ln 2). Padded
+ * positions contribute nothing, whatever their logits are. */
+static void case_C09_label_smoothing(void **state)
+{
+    (void)state;
+    cpl_json *c = read_case("C09_label_smoothing.json");
+    const int64_t lengths[] = {3};
+    const cpl_harness_batch batch = {"C09", 1, 3, lengths, lengths, 0};
+    const double gradient[] = {1.0 / 6 - 0.025, 0.5 - 0.925, 1.0 / 6 - 0.025, 1.0 / 6 - 0.025};
+    cpl_harness h;
+    cpl_harness_open(&h, cpl_op_named("cross_entropy"), "attr.0=0.1 vocab=4", &batch, 0);
+    set(h.in[0].data, 12, 7);
+    fill(h.in[0].data, cpl_json_get(c, "logits"), 0, 4);
+    h.in[1].ids[0] = (int32_t)cpl_json_int(cpl_json_get(c, "target"), -1);
+    h.in[1].ids[1] = h.in[1].ids[2] = (int32_t)cpl_json_int(cpl_json_get(c, "pad"), -1);
+    cpl_harness_forward(&h, 1);
+    double want = cpl_json_real(cpl_json_get(c, "uniform_over_all_classes"), NAN);
+    assert_true(fabs((double)h.out[0].data[0] - want) < NEAR);
+    assert_true(fabs((double)h.out[3].data[0] - 0.693147) < NEAR);
+    assert_true(h.out[2].data[0] == 1);
+    for (int i = 0; i < 12; i++)
+        assert_true(fabs((double)h.out[4].data[i] - (i < 4 ? gradient[i] : 0)) < NEAR);
+    h.training = 0; /* a validation does not smooth */
+    cpl_harness_forward(&h, 1);
+    assert_true(fabs((double)h.out[0].data[0] - 0.693147) < NEAR);
+    cpl_harness_close(&h);
+    cpl_json_free(c);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(case_C06_mean_over_existing_steps),   cmocka_unit_test(case_C07_attention_ignores_padding),
     cmocka_unit_test(case_C10_empty_source_sentence),      cmocka_unit_test(case_C12_two_masks),
     cmocka_unit_test(case_C01_masked_mean),                cmocka_unit_test(case_C05_padding_stays_in_the_softmax),
-    cmocka_unit_test(case_C08_accuracy_without_padding),
+    cmocka_unit_test(case_C08_accuracy_without_padding),   cmocka_unit_test(case_C09_label_smoothing),
 };
 
 CPL_TEST_MAIN(tests)

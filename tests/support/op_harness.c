@@ -150,7 +150,7 @@ static void make_tensors(cpl_harness *h, const cpl_type *const *types)
     }
     for (int i = 0; i < h->signature.outputs; i++) {
         h->out[i] = tensor_of(h, &h->out_type[i]);
-        if (i < h->signature.visible && h->out_type[i].element == CPL_ELEMENT_REAL)
+        if (i < h->signature.visible && h->out_type[i].element == CPL_ELEMENT_REAL && !(h->op->reports >> i & 1))
             h->dout[i] = tensor_of(h, &h->out_type[i]);
     }
 }

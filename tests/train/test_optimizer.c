@@ -73,24 +73,64 @@ static void adam_as_keras(void **state)
     finish(&x);
 }
 
-static void case_G06_global_norm(void **state)
+/* One update by SGD at rate 1 from zero with a kind of clipping: the weights are the clipped gradients. */
+static void check_clipping(const char *option, const char *name)
 {
-    (void)state;
-    const char *const set[] = {"training.optimizer.name=sgd", "training.clip_norm=1", NULL};
+    const char *const set[] = {"training.optimizer.name=sgd", option, NULL};
     bench x = start(set);
     cpl_json *root = read_case("G06_clip.json");
     const cpl_json *grads = cpl_json_get(root, "grads"), *a = cpl_json_get(grads, "a");
-    const cpl_json *expect = cpl_json_get(cpl_json_get(root, "expect"), "global_norm_1");
+    const cpl_json *expect = cpl_json_get(cpl_json_get(root, "expect"), name);
+    assert_non_null(expect);
     x.ga[0] = (float)cpl_json_real(cpl_json_at(a, 0), 0), x.ga[1] = (float)cpl_json_real(cpl_json_at(a, 1), 0);
     x.gb[0] = (float)cpl_json_real(cpl_json_at(cpl_json_get(grads, "b"), 0), 0);
     x.gc[0] = 1000; /* is not reached: must not count */
     double norm = cpl_optimizer_norm(x.optimizer);
-    NEAR(norm, number(root, "global_norm"));
+    NEAR(norm, number(root, "global_norm")); /* before clipping */
     cpl_optimizer_update(x.optimizer, 1, 1, norm);
     NEAR(x.a[0], cpl_json_real(cpl_json_at(cpl_json_get(expect, "a"), 0), 0));
     NEAR(x.a[1], cpl_json_real(cpl_json_at(cpl_json_get(expect, "a"), 1), 0));
     NEAR(x.b[0], cpl_json_real(cpl_json_at(cpl_json_get(expect, "b"), 0), 0));
     cpl_json_free(root);
+    finish(&x);
+}
+
+/* The file's updates have the gradient's sign turned, as a step goes against it. */
+static void case_G06_three_kinds_of_clipping(void **state)
+{
+    (void)state;
+    check_clipping("training.clip_norm=1", "global_norm_1");
+    check_clipping("training.clip_tensor_norm=1", "per_tensor_norm_1");
+    check_clipping("training.clip_value=1", "value_1");
+}
+
+/* What lies within the limit keeps its bits, and one tensor's norm does not touch another's. */
+static void case_G06_within_the_limit(void **state)
+{
+    (void)state;
+    const char *const options[] = {"training.clip_norm=13", "training.clip_tensor_norm=12", "training.clip_value=12"};
+    for (int i = 0; i < 3; i++) {
+        const char *const set[] = {"training.optimizer.name=sgd", options[i], NULL};
+        bench x = start(set);
+        x.ga[0] = 3, x.ga[1] = -4, x.gb[0] = 12;
+        cpl_optimizer_update(x.optimizer, 1, 1, cpl_optimizer_norm(x.optimizer));
+        assert_true(x.a[0] == -3 && x.a[1] == 4 && x.b[0] == -12);
+        finish(&x);
+    }
+}
+
+/* Adam takes the clipped gradient too: its first step divides by its own size, so the moments tell. */
+static void clipping_reaches_adam(void **state)
+{
+    (void)state;
+    const char *const set[] = {"training.clip_value=1", NULL};
+    bench x = start(set);
+    const char *name;
+    x.ga[0] = 3, x.gb[0] = -0.5f;
+    cpl_optimizer_update(x.optimizer, 1, 0.001, 0);
+    const real *m = cpl_optimizer_state(x.optimizer, 0, &name);
+    NEAR(m[0], 0.1);
+    NEAR(m[cpl_parameters_at(x.engine->parameters, 1)->slot], -0.05);
     finish(&x);
 }
 
@@ -137,7 +177,9 @@ static void state_bytes_are_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adam_as_keras), cmocka_unit_test(case_G06_global_norm), cmocka_unit_test(momentum),
+        cmocka_unit_test(adam_as_keras), cmocka_unit_test(momentum),
+        cmocka_unit_test(case_G06_three_kinds_of_clipping), cmocka_unit_test(case_G06_within_the_limit),
+        cmocka_unit_test(clipping_reaches_adam),
         cmocka_unit_test(case_A09_no_decay_without_gradient), cmocka_unit_test(state_bytes_are_known)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,28 @@ static void other_schedules(void **state)
     cpl_config_free(c);
 }
 
+/* Patience 2: cut after two validations in a row that are no improvement; the count begins anew after each cut. */
+static void plateau_cuts(void **state)
+{
+    (void)state;
+    const char *const set[] = {"training.schedule.name=plateau", "training.schedule.factor=0.1",
+                               "training.optimizer.learning_rate=2", "training.schedule.warmup_steps=4", NULL};
+    static const int improved[] = {1, 0, 1, 0, 0, 0, 0, 1, 0}, cut[] = {0, 0, 0, 0, 1, 0, 1, 0, 0};
+    cpl_config *c = config_of(set);
+    cpl_plateau p = {0};
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(cpl_plateau_observe(&p, &c->training, improved[i]), cut[i]);
+    assert_true(fabs(cpl_schedule_rate(&c->training, 100) * cpl_plateau_share(&p, &c->training) - 0.02) < 1e-12);
+    assert_true(fabs(cpl_schedule_rate(&c->training, 1) - 0.5) < 1e-12);
+    assert_int_equal(cpl_config_set_pair(c, "training.schedule.patience=0", NULL), CPL_OK);
+    assert_int_equal(cpl_plateau_observe(&p, &c->training, 0), 1);
+    assert_int_equal(cpl_plateau_observe(&p, &c->training, 0), 1);
+    assert_int_equal(cpl_config_set_pair(c, "training.schedule.name=constant", NULL), CPL_OK);
+    assert_int_equal(cpl_plateau_observe(&p, &c->training, 0), 0);
+    assert_true(cpl_plateau_share(&p, &c->training) == 1);
+    cpl_config_free(c);
+}
+
 /* ---- early stopping ---- */
 
 /* Feeds losses until the rule ends the run; returns the epochs that were run. */
@@ -202,7 +224,7 @@ static void parted_losses_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_G08_inverse_sqrt), cmocka_unit_test(other_schedules),
+        cmocka_unit_test(case_G08_inverse_sqrt), cmocka_unit_test(other_schedules), cmocka_unit_test(plateau_cuts),
         cmocka_unit_test(case_G01_best_weights_at_the_limit), cmocka_unit_test(case_G02_nan_is_no_improvement),
         cmocka_unit_test(case_G03_patience_and_min_delta), cmocka_unit_test(accuracy_should_rise),
         cmocka_unit_test(case_C02_sums_are_divided_once), cmocka_unit_test(the_state_comes_back_bit_by_bit),

@@ -23,7 +23,7 @@ static void fuse(cpl_graph *g, cpl_call *projection, size_t loss, const cpl_op *
     cpl_call *c = &g->calls[loss];
     int target = c->in[1];
     projection->dead = 1;
-    c->op = op, c->attributes = NULL;
+    c->op = op; /* with the attributes of the loss */
     c->inputs = 4, c->outputs = c->visible + 3;
     for (int k = 0; k < 3; k++)
         c->in[k] = projection->in[k];

@@ -1,0 +1,77 @@
+/* test_training.c: keys of the group training that need or exclude each other: what is refused, and in which words. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/error.h"
+#include "config/config.h"
+
+/* The file m.yaml with this text is refused in these words; hint NULL: without one. */
+static void refused(const char *text, const char *line, const char *hint)
+{
+    cpl_error err = CPL_ERROR_INIT;
+    cpl_config *c = NULL;
+    assert_int_equal(cpl_config_parse(&c, text, strlen(text), "m.yaml", &err), CPL_OK);
+    assert_int_equal(cpl_config_check(c, 0, &err), CPL_USAGE);
+    assert_string_equal(err.line[0], line);
+    assert_string_equal(err.hint, hint ? hint : "");
+    cpl_config_free(c);
+}
+
+static void accepted(const char *text)
+{
+    cpl_error err = CPL_ERROR_INIT;
+    cpl_config *c = NULL;
+    assert_int_equal(cpl_config_parse(&c, text, strlen(text), "m.yaml", &err), CPL_OK);
+    assert_int_equal(cpl_config_check(c, 0, &err), CPL_OK);
+    cpl_config_free(c);
+}
+
+static void plateau_alone_has_patience(void **state)
+{
+    (void)state;
+    refused("training: {schedule: {patience: 3}}\n",
+            "m.yaml:1: 'training.schedule.patience' is 3, but only schedule plateau reads it",
+            "training.early_stopping.patience ends a run that no longer improves");
+    accepted("training: {schedule: {name: plateau, patience: 3, factor: 0.3}}\n");
+}
+
+static void case_G06_one_kind_of_clipping(void **state)
+{
+    (void)state;
+    refused("training: {clip_norm: 1, clip_value: 0.5}\n",
+            "m.yaml:1: 'training.clip_norm' and 'training.clip_value' are both set, expected one kind of clipping",
+            "set one of them to 0");
+    refused("training:\n  clip_value: 1\n  clip_tensor_norm: 1\n",
+            "m.yaml:2: 'training.clip_tensor_norm' and 'training.clip_value' are both set, expected one kind of "
+            "clipping",
+            "set one of them to 0");
+    accepted("training: {clip_norm: 0, clip_tensor_norm: 1, clip_value: 0}\n");
+}
+
+static void copying_has_no_smoothing(void **state)
+{
+    (void)state;
+    refused("model: {copy: true}\ntraining: {label_smoothing: 0.1}\n",
+            "m.yaml:2: 'training.label_smoothing' is 0.1, but 'model.copy' is true: a share for every class is not "
+            "defined for words that are copied", "leave one of the two out");
+    accepted("model: {copy: true}\ntraining: {label_smoothing: 0}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plateau_alone_has_patience),
+                                       cmocka_unit_test(case_G06_one_kind_of_clipping),
+                                       cmocka_unit_test(copying_has_no_smoothing)};
+    cpl_error err = CPL_ERROR_INIT;
+    cpl_config *c = NULL;
+    if (cpl_config_parse(&c, "", 0, "m.yaml", &err) != CPL_OK) {
+        puts("skipped: this build has no YAML library");
+        return 77;
+    }
+    cpl_config_free(c);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
