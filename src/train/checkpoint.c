@@ -34,16 +34,27 @@ cpl_status cpl_trainer_save(cpl_trainer *t, cpl_error *err)
     return CPL_OK;
 }
 
+void cpl_trainer_use_average(cpl_trainer *t, int on)
+{
+    if (!t->average || t->averaged == on)
+        return;
+    cpl_average_swap(t->average);
+    t->averaged = on;
+}
+
 /* No time stands in a model, so that two runs that computed the same write the same bytes. */
 cpl_status cpl_trainer_save_model(cpl_trainer *t, cpl_error *err)
 {
     cpl_str state = {0}, history = {0};
+    int before = t->averaged;
     cpl_status status = cpl_run_state_write(&t->state, &state, &history, err);
+    cpl_trainer_use_average(t, 1);
     if (status == CPL_OK) {
         int64_t epoch = t->state.epoch + (t->state.in_epoch > 0 ? 1 : 0);
         cpl_tensor_set set = cpl_model_set_view(t->set, epoch, t->state.step, history.data, NULL);
         status = cpl_tensor_file_write(t->options->folder->model, &set, err);
     }
+    cpl_trainer_use_average(t, before);
     cpl_str_free(&state);
     cpl_str_free(&history);
     if (status == CPL_OK)
@@ -84,6 +95,9 @@ static cpl_status restore_tensors(cpl_trainer *t, cpl_error *err)
         snprintf(prefix, sizeof prefix, "optimizer.%s.", name);
         status = cpl_model_file_load_block(f->tensors, prefix, p, cpl_optimizer_changes, block, err);
     }
+    if (status == CPL_OK && t->average)
+        status = cpl_model_file_load_block(f->tensors, CPL_AVERAGE_PREFIX, p, cpl_optimizer_changes,
+                                           cpl_average_block(t->average), err);
     return status;
 }
 

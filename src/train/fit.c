@@ -65,8 +65,7 @@ static void end_epoch(cpl_trainer *t, const cpl_history_entry *h)
     t->epoch_offset = cpl_trainer_elapsed(t);
 }
 
-/* Does what the state says is due. Asked to stop during a validation, it leaves everything as it was. */
-static cpl_status settle(cpl_trainer *t, cpl_error *err)
+static cpl_status settle_now(cpl_trainer *t, cpl_error *err)
 {
     cpl_run_state *s = &t->state;
     const double none = (double)NAN;
@@ -99,6 +98,16 @@ static cpl_status settle(cpl_trainer *t, cpl_error *err)
         cpl_trainer_show_examples(t);
     reset_window(t, cpl_trainer_elapsed(t) - begun);
     return CPL_OK;
+}
+
+/* Does what the state says is due, with the average of the weights where there is one. Asked to stop during a
+ * validation, it leaves everything as it was. */
+static cpl_status settle(cpl_trainer *t, cpl_error *err)
+{
+    cpl_trainer_use_average(t, 1);
+    cpl_status status = settle_now(t, err);
+    cpl_trainer_use_average(t, 0);
+    return status;
 }
 
 /* ---- the loop ---- */
@@ -206,7 +215,8 @@ static cpl_status reserve(cpl_trainer *t, cpl_error *err)
     return CPL_OK;
 }
 
-/* The optimizer's state stands in every checkpoint, as tensors named "optimizer.m.encoder.rnn.kernel". */
+/* The optimizer's state stands in every checkpoint, as tensors named "optimizer.m.encoder.rnn.kernel", and so does the
+ * average of the weights. */
 static cpl_status make_optimizer(cpl_trainer *t, cpl_error *err)
 {
     cpl_status status = cpl_optimizer_new(&t->optimizer, t->training, t->program->engine, t->program->gradients, err);
@@ -217,6 +227,12 @@ static cpl_status make_optimizer(cpl_trainer *t, cpl_error *err)
         snprintf(prefix, sizeof prefix, "optimizer.%s.", name);
         status = cpl_model_set_add_block(t->set, prefix, block, cpl_optimizer_changes, err);
     }
+    if (status != CPL_OK || !(t->training->ema > 0))
+        return status;
+    status = cpl_average_new(&t->average, t->training, t->program->engine, err);
+    if (status == CPL_OK)
+        status = cpl_model_set_add_block(t->set, CPL_AVERAGE_PREFIX, cpl_average_block(t->average),
+                                         cpl_optimizer_changes, err);
     return status;
 }
 

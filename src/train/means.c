@@ -131,10 +131,11 @@ static cpl_status largest(cpl_trainer *t, uint64_t room, means *m, cpl_error *er
 {
     search s = {t, CPL_TRAIN, room};
     int yes;
-    cpl_program_stage_gradients(t->program, 0);
+    int grouped = t->training->accumulate > 1;
+    cpl_program_stage_gradients(t->program, grouped);
     cpl_status status = fits(&s, &t->whole[CPL_TRAIN], &yes, err);
     m->pairs = yes ? t->memory.batch : 0;
-    m->staged = !yes && t->memory.batch > 1;
+    m->staged = grouped || (!yes && t->memory.batch > 1);
     m->piece = t->whole[CPL_TRAIN];
     cpl_program_stage_gradients(t->program, m->staged);
     if (status == CPL_OK && !yes)

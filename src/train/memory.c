@@ -115,7 +115,7 @@ static void find_budget(cpl_trainer *t, const cpl_trainer_options *options, uint
 /* ---- parts ---- */
 
 typedef struct fixed_parts {
-    uint64_t weights, gradients, optimizer, data, batches, threads, files, writing, examples, graphs, code;
+    uint64_t weights, gradients, optimizer, average, data, batches, threads, files, writing, examples, graphs, code;
 } fixed_parts;
 
 static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *options)
@@ -127,6 +127,7 @@ static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *
                      .files = cpl_model_set_bytes(t->set), .examples = t->example_bytes, .code = CODE_TOUCHED};
     scratch = (uint64_t)e->threads * e->kernels->gemm_scratch;
     f.optimizer = cpl_optimizer_state_bytes(t->training, e->parameters);
+    f.average = cpl_average_bytes(t->training, e->parameters);
     f.batches = cpl_batcher_bytes(t->train) + (t->valid ? cpl_batcher_bytes(t->valid) : 0);
     f.threads = scratch + (uint64_t)e->threads * STACK_TOUCHED;
     f.writing = cpl_model_set_write_bytes(t->set);
@@ -137,8 +138,8 @@ static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *
 
 static uint64_t sum(const fixed_parts *f)
 {
-    return f->weights + f->gradients + f->optimizer + f->data + f->batches + f->threads + f->files + f->writing +
-           f->examples + f->graphs + f->code;
+    return f->weights + f->gradients + f->optimizer + f->average + f->data + f->batches + f->threads + f->files +
+           f->writing + f->examples + f->graphs + f->code;
 }
 
 static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t reading, cpl_error *err)
@@ -154,6 +155,8 @@ static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t read
     add(m, "parameters", f->weights, 0);
     add(m, "gradients", f->gradients, 0);
     add(m, "optimizer", f->optimizer, 0);
+    if (f->average > 0)
+        add(m, "average", f->average, 0);
     add(m, "activations", block, 1);
     add(m, "inputs", inputs, 1);
     add(m, "data", f->data, 0);
@@ -232,7 +235,7 @@ cpl_status cpl_trainer_plan_memory(cpl_trainer *t, const cpl_trainer_options *op
     fixed_parts f = count_fixed(t, options);
     status = list_parts(t, &f, reading, err);
     m->whole_peak = m->peak;
-    find_budget(t, options, sum(&f) - f.optimizer - f.writing, f.gradients);
+    find_budget(t, options, sum(&f) - f.optimizer - f.average - f.writing, f.gradients);
     if (status == CPL_OK && m->budget > 0)
         status = fit_budget(t, options, &f, reading, err);
     if (status == CPL_OK)

@@ -116,7 +116,7 @@ static uint64_t model_bytes(const cpl_memory_figures *m)
     uint64_t bytes = 0;
     for (int i = 0; i < m->count; i++)
         if (strcmp(m->part[i].name, "parameters") == 0 || strcmp(m->part[i].name, "gradients") == 0 ||
-            strcmp(m->part[i].name, "optimizer") == 0)
+            strcmp(m->part[i].name, "optimizer") == 0 || strcmp(m->part[i].name, "average") == 0)
             bytes += m->part[i].bytes;
     return bytes;
 }

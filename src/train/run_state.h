@@ -27,7 +27,7 @@ typedef struct cpl_history_entry {
 typedef struct cpl_run_state {
     int64_t step;           /* updates */
     int64_t epoch;          /* complete epochs */
-    int64_t in_epoch;       /* batches of the running epoch */
+    int64_t in_epoch;       /* steps of the running epoch, those that changed nothing too */
     int64_t pass, index;    /* of the next batch */
     int64_t validated_step; /* the step of the last validation; −1: none yet */
     int64_t empty;          /* batches without a target token: no update was made (case C04) */

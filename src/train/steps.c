@@ -1,4 +1,4 @@
-/* steps.c: one batch of training, and a validation. */
+/* steps.c: one update of training, of one batch or several, and a validation. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -25,18 +25,6 @@ static cpl_status feed(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_
     return status;
 }
 
-/* Piece i of the t->cut of a batch. Its gradient is a mean over its labels, so it weighs as much as its share of the
- * batch's labels: never as one of so many pieces, or a token of a short piece would weigh more (case C03). */
-static cpl_status run_piece(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_t i, double share, cpl_error *err)
-{
-    cpl_program *p = t->program;
-    int64_t first = t->cut[i], pairs = t->cut[i + 1] - first;
-    p->step = (uint64_t)(t->state.step + 1); /* dropout is a function of it and of the sentence's place in the batch */
-    p->part = (cpl_batch_part){.active = pairs < b->pairs, .first = i == 0, .first_sentence = first, .weight = share};
-    cpl_status status = feed(t, b, mode, first, pairs, err);
-    return status == CPL_OK ? cpl_run(p, mode, err) : status;
-}
-
 /* Tokens of the sources of sentences first … end − 1: all but padding. */
 static int64_t count_sources(const cpl_batch *b, int64_t first, int64_t end)
 {
@@ -58,6 +46,32 @@ static double count_labels(const cpl_trainer *t, const cpl_batch *b, int64_t fir
     return (double)n;
 }
 
+/* What is run as one: a batch of validation, or all batches of an update. */
+typedef struct unit {
+    cpl_mode mode;
+    int grouped;       /* 1: several batches; labels is known from the start */
+    double labels;     /* of all of it */
+    int64_t sentences; /* that have run */
+    int64_t runs;
+    cpl_sums sums;
+} unit;
+
+/* Piece i of the t->cut of a batch. Its gradient is a mean over its labels, so it weighs as much as its share of all
+ * labels: never as one of so many pieces, or a token of a short piece would weigh more (case C03). */
+static cpl_status run_piece(cpl_trainer *t, const cpl_batch *b, unit *w, int64_t i, cpl_error *err)
+{
+    cpl_program *p = t->program;
+    int64_t first = t->cut[i], pairs = t->cut[i + 1] - first;
+    int part = w->grouped || pairs < b->pairs;
+    double share = part && w->labels > 0 ? count_labels(t, b, first, first + pairs) / w->labels : !part;
+    p->step = (uint64_t)(t->state.step + 1); /* dropout is a function of it and of the sentence's place in the whole */
+    p->part = (cpl_batch_part){.active = part, .first = w->runs == 0, .first_sentence = w->sentences, .weight = share};
+    w->sentences += pairs;
+    w->runs++;
+    cpl_status status = feed(t, b, w->mode, first, pairs, err);
+    return status == CPL_OK ? cpl_run(p, w->mode, err) : status;
+}
+
 /* Adds the figures of the piece that has just run, which are means over its tokens. */
 static void add_piece(const cpl_program *p, cpl_sums *batch)
 {
@@ -72,28 +86,44 @@ static void add_piece(const cpl_program *p, cpl_sums *batch)
     batch->tokens += tokens;
 }
 
-/* Runs a batch, in pieces where it does not fit as a whole, and adds to the sums: each batch weighs as much as it has
- * target tokens. */
-static cpl_status run_batch(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, cpl_sums *sums, cpl_step_result *r,
-                            cpl_error *err)
+/* Runs a batch, in pieces where it does not fit as a whole. */
+static cpl_status run_batch(cpl_trainer *t, const cpl_batch *b, unit *w, cpl_error *err)
 {
-    int64_t targets = t->mirrors ? 0 : b->target_tokens;
-    cpl_sums batch = {.seen = (double)(count_sources(b, 0, b->pairs) + targets)};
-    int64_t pieces = cpl_trainer_cut(t, mode, b);
-    double labels = pieces > 1 ? count_labels(t, b, 0, b->pairs) : 1;
+    w->sums.seen += (double)(count_sources(b, 0, b->pairs) + (t->mirrors ? 0 : b->target_tokens));
+    int64_t pieces = cpl_trainer_cut(t, w->mode, b);
+    if (!w->grouped && pieces > 1)
+        w->labels = count_labels(t, b, 0, b->pairs);
     for (int64_t i = 0; i < pieces; i++) {
-        double own = pieces > 1 ? count_labels(t, b, t->cut[i], t->cut[i + 1]) : 1;
-        cpl_status status = run_piece(t, b, mode, i, labels > 0 ? own / labels : 0, err);
+        cpl_status status = run_piece(t, b, w, i, err);
         if (status != CPL_OK)
             return status;
-        add_piece(t->program, &batch);
+        add_piece(t->program, &w->sums);
     }
-    r->tokens = batch.tokens;
-    r->loss = pieces == 1 ? cpl_scalar(t->program, "loss") : cpl_sums_loss(&batch);
-    r->accuracy = pieces == 1 ? cpl_scalar(t->program, "accuracy") : cpl_sums_accuracy(&batch);
-    sums->loss += batch.loss, sums->correct += batch.correct, sums->tokens += batch.tokens;
-    sums->seen += batch.seen, sums->computed += batch.computed;
     return CPL_OK;
+}
+
+/* Each batch weighs as much as it has target tokens. */
+static void add_sums(cpl_sums *to, const cpl_sums *s)
+{
+    to->loss += s->loss, to->correct += s->correct, to->tokens += s->tokens;
+    to->seen += s->seen, to->computed += s->computed;
+}
+
+/* How many batches the next update has: training.accumulate, or what is left of the pass, so that an end of a pass
+ * always lies between two updates. Their labels, which weigh the parts, are counted ahead. */
+static cpl_status look_ahead(cpl_trainer *t, unit *w, int64_t *batches, cpl_error *err)
+{
+    int64_t pass, index, all = cpl_batcher_batches(t->train);
+    cpl_batcher_position(t->train, &pass, &index);
+    if (index == all)
+        pass++, index = 0;
+    *batches = t->training->accumulate < all - index ? t->training->accumulate : all - index;
+    w->grouped = *batches > 1;
+    for (int64_t i = 0; w->grouped && i < *batches; i++) {
+        const cpl_batch *b = cpl_batcher_next(t->train);
+        w->labels += count_labels(t, b, 0, b->pairs);
+    }
+    return w->grouped ? cpl_batcher_seek(t->train, pass, index, err) : CPL_OK;
 }
 
 /* A batch in which no target token exists has no loss: nothing is updated and no step is counted (case C04). */
@@ -126,10 +156,18 @@ static double norm_if_needed(const cpl_trainer *t, int64_t step)
 cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
 {
     cpl_run_state *s = &t->state;
-    const cpl_batch *b = cpl_batcher_next(t->train);
-    int64_t step = s->step + 1;
-    *r = (cpl_step_result){0};
-    CPL_TRY(run_batch(t, b, CPL_TRAIN, &s->sums, r, err), err, "step %lld failed", (long long)step);
+    const cpl_batch *b = NULL;
+    unit w = {.mode = CPL_TRAIN};
+    int64_t step = s->step + 1, batches;
+    CPL_TRY(look_ahead(t, &w, &batches, err), err, "step %lld failed", (long long)step);
+    for (int64_t i = 0; i < batches; i++) {
+        b = cpl_batcher_next(t->train);
+        CPL_TRY(run_batch(t, b, &w, err), err, "step %lld failed", (long long)step);
+    }
+    *r = (cpl_step_result){.tokens = w.sums.tokens};
+    r->loss = w.runs == 1 ? cpl_scalar(t->program, "loss") : cpl_sums_loss(&w.sums);
+    r->accuracy = w.runs == 1 ? cpl_scalar(t->program, "accuracy") : cpl_sums_accuracy(&w.sums);
+    add_sums(&s->sums, &w.sums);
     cpl_batcher_position(t->train, &s->pass, &s->index);
     s->in_epoch++;
     if (!(r->tokens > 0)) {
@@ -140,6 +178,8 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
     r->rate = cpl_schedule_rate(t->training, step) * cpl_plateau_share(&s->plateau, t->training);
     r->norm = norm_if_needed(t, step);
     cpl_optimizer_update(t->optimizer, step, r->rate, r->norm);
+    if (t->average)
+        cpl_average_update(t->average, step);
     s->step = step;
     r->updated = 1;
     return CPL_OK;
@@ -152,11 +192,12 @@ cpl_status cpl_trainer_validate(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_
     *whole = 0;
     CPL_TRY(cpl_batcher_seek(t->valid, 0, 0, err), err, "cannot start the validation over");
     for (int64_t i = 0; i < batches; i++) {
-        cpl_step_result r;
+        unit w = {.mode = CPL_EVALUATE};
         if (cpl_trainer_stopping(t))
             return CPL_OK;
-        CPL_TRY(run_batch(t, cpl_batcher_next(t->valid), CPL_EVALUATE, sums, &r, err), err,
-                "validation batch %lld failed", (long long)i + 1);
+        CPL_TRY(run_batch(t, cpl_batcher_next(t->valid), &w, err), err, "validation batch %lld failed",
+                (long long)i + 1);
+        add_sums(sums, &w.sums);
     }
     *whole = 1;
     return CPL_OK;

@@ -27,7 +27,8 @@ static cpl_status make_batchers(cpl_trainer *t, cpl_error *err)
         CPL_FAIL(err, CPL_USAGE, "there is no training pair: every line was empty or dropped");
     cpl_batcher_options o = {.batch_size = c->batch_size, .shuffle = 1, .seed = (uint64_t)c->seed};
     CPL_TRY(cpl_batcher_new(&t->train, &t->data->train, &o, err), err, "cannot make batches");
-    t->steps_in_epoch = c->steps_per_epoch > 0 ? c->steps_per_epoch : cpl_batcher_batches(t->train);
+    int64_t batches = cpl_batcher_batches(t->train), steps = batches / c->accumulate + (batches % c->accumulate != 0);
+    t->steps_in_epoch = c->steps_per_epoch > 0 ? c->steps_per_epoch : steps;
     if (t->data->valid.count == 0 && c->schedule.name == CPL_SCHEDULE_PLATEAU)
         CPL_FAIL(err, CPL_USAGE, "schedule plateau needs validation pairs, but there are none" CPL_HINT
                  "set data.valid, or choose another training.schedule.name");
@@ -70,6 +71,7 @@ static cpl_status compile(cpl_trainer *t, cpl_error *err)
         return cpl_error_context(err, status, "cannot build the model within %s of %s", limit.name,
                                  cpl_bytes_text(text, sizeof text, limit.limit));
     CPL_TRY(status, err, "cannot build the model");
+    cpl_program_stage_gradients(t->program, t->training->accumulate > 1);
     if (cpl_trainer_trainable(t) == 0)
         CPL_FAIL(err, CPL_USAGE, "nothing is left to train: all parameters are frozen (training.freeze)");
     return CPL_OK;
@@ -138,6 +140,7 @@ void cpl_trainer_free(cpl_trainer *t)
         return;
     cpl_trainer_free_examples(t);
     cpl_optimizer_free(t->optimizer);
+    cpl_average_free(t->average);
     cpl_model_set_free(t->set);
     cpl_program_free(t->program);
     cpl_batcher_free(t->train);
@@ -203,5 +206,6 @@ cpl_binding cpl_trainer_average(const cpl_trainer *t)
 double cpl_trainer_flops(const cpl_trainer *t)
 {
     cpl_binding average = cpl_trainer_average(t);
-    return cpl_program_flops(t->program, CPL_TRAIN, &average);
+    int64_t batches = cpl_batcher_batches(t->train), most = t->training->accumulate;
+    return cpl_program_flops(t->program, CPL_TRAIN, &average) * (double)(most < batches ? most : batches);
 }

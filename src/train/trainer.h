@@ -3,6 +3,7 @@
 #define CPL_TRAIN_TRAINER_H
 
 #include "decode/decode.h"
+#include "train/average.h"
 #include "train/optimizer.h"
 #include "train/run_state.h"
 #include "train/schedule.h"
@@ -33,6 +34,8 @@ struct cpl_trainer {
     cpl_memory_figures memory;
     cpl_model_set *set;
     cpl_optimizer *optimizer;        /* made when the run begins */
+    cpl_average *average;            /* NULL: training.ema is 0 */
+    int averaged;                    /* 1: the average stands in the place of the weights */
     /* examples.c: decoder NULL: none are shown */
     cpl_decoder *decoder;
     cpl_codec *codec;
@@ -60,7 +63,7 @@ struct cpl_trainer {
     cpl_window window;
 };
 
-/* One batch's result. */
+/* One update's result, over all its batches. */
 typedef struct cpl_step_result {
     double loss, accuracy, tokens, rate, norm;
     int updated; /* 0: there was no target token, nothing changed */
@@ -105,7 +108,8 @@ cpl_status cpl_trainer_prepare_noise(cpl_trainer *t, cpl_error *err);
 void cpl_trainer_add_noise(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_t first, int64_t pairs,
                            const int32_t *const **rows, const int64_t **lengths);
 
-/* checkpoint.c */
+/* checkpoint.c. The average of the weights takes their place (on), or gives it back; nothing without one. */
+void cpl_trainer_use_average(cpl_trainer *t, int on);
 cpl_status cpl_trainer_save(cpl_trainer *t, cpl_error *err);       /* a checkpoint */
 cpl_status cpl_trainer_save_model(cpl_trainer *t, cpl_error *err); /* the current weights as model.safetensors */
 cpl_status cpl_trainer_restore(cpl_trainer *t, cpl_error *err);    /* from t->checkpoint */

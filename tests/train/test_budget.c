@@ -13,21 +13,6 @@
 
 /* ---- helpers ---- */
 
-/* Pairs whose lengths run from 1 to `longest` words. */
-static void put_lengths(const char *name, int pairs, int longest)
-{
-    static const char *const words[] = {"uno", "dos", "tres", "casa", "perro", "gato", "agua", "sol"};
-    cpl_str text = {0};
-    for (int i = 0; i < pairs; i++)
-        for (int side = 0; side < 2; side++) {
-            int n = 1 + (i * 7 + side * 3) % longest;
-            for (int k = 0; k < n; k++)
-                cpl_str_printf(&text, "%s%c", words[(i + k * (side + 1)) % 8], k + 1 < n ? ' ' : side ? '\n' : '\t');
-        }
-    put_file(name, text.data);
-    cpl_str_free(&text);
-}
-
 /* `plan --json` with this much memory (NULL: as the configuration says). NULL: refused, err says why. */
 static cpl_json *plan(const char *memory, cpl_error *err)
 {
@@ -122,8 +107,8 @@ static void same_result(const char *whole, const char *pieces, double share)
 static void pieces_give_the_same_result(void **state)
 {
     (void)state;
-    put_lengths("train.tsv", 75, 40);
-    put_lengths("valid.tsv", 20, 40);
+    put_pairs_of_lengths("train.tsv", 75, 40);
+    put_pairs_of_lengths("valid.tsv", 20, 40);
     put_file("config.yaml", CONFIG("batch_size: 16, epochs: 3, clip_norm: 1, show_examples: 2"));
     same_result("half", "half_pieces", 0.5);
     same_result("quarter", "quarter_pieces", 0.25);
@@ -139,8 +124,8 @@ static void recomputation_gives_the_same_result(void **state)
 {
     (void)state;
     char value[32];
-    put_lengths("train.tsv", 75, 40);
-    put_lengths("valid.tsv", 20, 40);
+    put_pairs_of_lengths("train.tsv", 75, 40);
+    put_pairs_of_lengths("valid.tsv", 20, 40);
     put_file("config.yaml", CONFIG("batch_size: 16, epochs: 2, clip_norm: 1, show_examples: 0"));
     double share = 0.97;
     for (int found = 0; !found; assert_true(share > 0.05)) {
@@ -165,8 +150,8 @@ static void memory_may_differ_on_resume(void **state)
 {
     (void)state;
     char memory[64];
-    put_lengths("train.tsv", 40, 30);
-    put_lengths("valid.tsv", 10, 30);
+    put_pairs_of_lengths("train.tsv", 40, 30);
+    put_pairs_of_lengths("valid.tsv", 10, 30);
     put_file("config.yaml", CONFIG("batch_size: 8, epochs: 2"));
     run r = {.folder = "resumed", .stop_at = 3};
     assert_int_equal(train(&r), CPL_STOPPED);
@@ -220,8 +205,8 @@ static void case_C03_update_equals_the_whole_batch(void **state)
 {
     (void)state;
     char memory[64], path[700];
-    put_lengths("train.tsv", 11, 40);
-    put_lengths("valid.tsv", 3, 10);
+    put_pairs_of_lengths("train.tsv", 11, 40);
+    put_pairs_of_lengths("valid.tsv", 3, 10);
     put_file("config.yaml", CONFIG("batch_size: 8, epochs: 2, optimizer: {name: sgd, learning_rate: 1}, "
                                    "show_examples: 0"));
     run a = {.folder = "c03"}, b = {.folder = "c03_pieces", .set = {memory_set(memory, budget_of(0.3))}};
@@ -258,8 +243,8 @@ static void case_B02_whole_logits(void **state)
     assert_int_equal(cpl_logits_batch(budget, t, vocab), (int64_t)number(root, "max_batch_for_logits_alone"));
     assert_true(cpl_logits_bytes(INT64_MAX / 4, batch, vocab) == UINT64_MAX); /* no overflow */
     cpl_json_free(root);
-    put_lengths("train.tsv", 30, 20);
-    put_lengths("valid.tsv", 5, 20);
+    put_pairs_of_lengths("train.tsv", 30, 20);
+    put_pairs_of_lengths("valid.tsv", 5, 20);
     put_file("config.yaml", CONFIG("batch_size: 10"));
     p = plan(NULL, NULL); /* 20 words and END or START, 8 words and 4 special entries */
     assert_true(number(p, "whole_logits_bytes") == 21.0 * 10 * 12 * 4);
@@ -277,8 +262,8 @@ static void case_B02_refusal_says_what_fits(void **state)
     (void)state;
     cpl_error err = CPL_ERROR_INIT;
     char memory[64];
-    put_lengths("train.tsv", 30, 200);
-    put_lengths("valid.tsv", 5, 200);
+    put_pairs_of_lengths("train.tsv", 30, 200);
+    put_pairs_of_lengths("valid.tsv", 5, 200);
     put_file("config.yaml", CONFIG("batch_size: 10, show_examples: 0"));
     cpl_json *whole = plan(NULL, NULL);
     int64_t fixed = (int64_t)(peak_of(whole) - number(cpl_json_get(whole, "parts"), "activations"));
@@ -338,8 +323,8 @@ static void case_B05_validation_is_planned(void **state)
 {
     (void)state;
     char memory[64];
-    put_lengths("train.tsv", 40, 10);
-    put_lengths("valid.tsv", 24, 200);
+    put_pairs_of_lengths("train.tsv", 40, 10);
+    put_pairs_of_lengths("valid.tsv", 24, 200);
     put_file("config.yaml", CONFIG("batch_size: 12, epochs: 2, show_examples: 2"));
     int64_t budget = budget_of(0.35);
     snprintf(memory, sizeof memory, "%" PRId64, budget);
@@ -395,8 +380,8 @@ static void case_B06_optimizer_is_counted(void **state)
 static void case_B06_batch_size_does_not_help(void **state)
 {
     (void)state;
-    put_lengths("train.tsv", 30, 5);
-    put_lengths("valid.tsv", 5, 5);
+    put_pairs_of_lengths("train.tsv", 30, 5);
+    put_pairs_of_lengths("valid.tsv", 5, 5);
     put_file("config.yaml", CONFIG("batch_size: 10"));
     run r = {.folder = "b06", .set = {"model.units=256", "training.memory=4MiB"}};
     assert_int_equal(train(&r), CPL_USAGE);
@@ -414,8 +399,8 @@ static void case_B04_an_allocation_fails(void **state)
 {
     (void)state;
     char memory[64], config[700], folder[700];
-    put_lengths("train.tsv", 9, 12);
-    put_lengths("valid.tsv", 4, 12);
+    put_pairs_of_lengths("train.tsv", 9, 12);
+    put_pairs_of_lengths("valid.tsv", 4, 12);
     put_file("config.yaml", CONFIG("batch_size: 4, epochs: 1, show_examples: 1, validate_every: 2"));
     snprintf(config, sizeof config, "%s/config.yaml", top);
     snprintf(folder, sizeof folder, "%s/b04", top);

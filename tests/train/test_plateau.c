@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "train/trainer.h"
+
 /* The validation pairs say the opposite of the training pairs, so that the validation soon gets worse. */
 static void put_contrary(void)
 {
@@ -64,15 +66,24 @@ static void resume_goes_on_waiting(void **state)
     assert_same_tensors("uninterrupted", "interrupted", "checkpoint.safetensors");
 }
 
-/* With the last epoch alone nothing could ever be cut. */
+/* Without validations nothing could ever be cut. */
 static void without_validation_it_is_refused(void **state)
 {
     (void)state;
+    char path[700];
+    cpl_config *config;
+    cpl_dataset *data;
+    cpl_trainer *t;
+    cpl_error err = CPL_ERROR_INIT;
     put_contrary();
-    run r = {.folder = "blind", .set = {"data.valid=5%"}};
-    put_file("train.tsv", "uno\tone\nuno\tone\n"); /* a source is kept apart whole or not at all */
-    assert_int_equal(train(&r), CPL_USAGE);
-    assert_non_null(strstr(r.error.line[0], "schedule plateau needs validation pairs"));
+    snprintf(path, sizeof path, "%s/config.yaml", top);
+    assert_int_equal(cpl_config_load(&config, path, NULL), CPL_OK);
+    assert_int_equal(cpl_dataset_new(&data, &(cpl_dataset_options){.config = config}, NULL), CPL_OK);
+    data->valid.count = 0;
+    assert_int_equal(cpl_trainer_new(&t, &(cpl_trainer_options){.config = config, .data = data}, &err), CPL_USAGE);
+    assert_string_equal(err.line[0], "schedule plateau needs validation pairs, but there are none");
+    cpl_dataset_free(data);
+    cpl_config_free(config);
 }
 
 int main(void)

@@ -63,6 +63,21 @@ static inline void put_pairs(const char *name, int pairs)
     cpl_str_free(&text);
 }
 
+/* Pairs whose lengths run from 1 to `longest` words. */
+static inline void put_pairs_of_lengths(const char *name, int pairs, int longest)
+{
+    static const char *const words[] = {"uno", "dos", "tres", "casa", "perro", "gato", "agua", "sol"};
+    cpl_str text = {0};
+    for (int i = 0; i < pairs; i++)
+        for (int side = 0; side < 2; side++) {
+            int n = 1 + (i * 7 + side * 3) % longest;
+            for (int k = 0; k < n; k++)
+                cpl_str_printf(&text, "%s%c", words[(i + k * (side + 1)) % 8], k + 1 < n ? ' ' : side ? '\n' : '\t');
+        }
+    put_file(name, text.data);
+    cpl_str_free(&text);
+}
+
 /* What a run is started with, and what came of it. */
 typedef struct run {
     const char *folder;   /* inside top */
