@@ -28,7 +28,7 @@ typedef struct cpl_cli_option {
     size_t offset; /* within the command's flags */
 } cpl_cli_option;
 
-enum { CPL_CLI_TEXTS_MAX = 256, CPL_CLI_POSITIONAL_MAX = 16 };
+enum { CPL_CLI_TEXTS_MAX = 256, CPL_CLI_POSITIONAL_MAX = 64 };
 
 /* Values of an option that may be repeated. */
 typedef struct cpl_cli_texts {
@@ -87,6 +87,7 @@ int cpl_cli_score(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_inspect(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_encode(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_extract(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_average(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_import(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_export(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_help(int argc, char **argv);

@@ -34,6 +34,9 @@ static const cpl_cli_option encode_options[] = {CPL_CLI_ENCODE(ROW)};
 #define FLAGS cpl_cli_extract_flags
 static const cpl_cli_option extract_options[] = {CPL_CLI_EXTRACT(ROW)};
 #undef FLAGS
+#define FLAGS cpl_cli_average_flags
+static const cpl_cli_option average_options[] = {CPL_CLI_AVERAGE(ROW)};
+#undef FLAGS
 #define FLAGS cpl_cli_inspect_flags
 static const cpl_cli_option inspect_options[] = {CPL_CLI_INSPECT(ROW)};
 #undef FLAGS

@@ -65,6 +65,12 @@ static const page pages[] = {
      "the model was trained (mask_zero): Couplet has no padding.",
      "couplet import keras de-en.weights.h5 --config de-en.yaml --source-vocabulary de.txt \\\n"
      "    --target-vocabulary en.txt -o de-en.safetensors"},
+    {"average",
+     "Writes a model whose weights are the mean of those of the given models, files or folders of runs: as a\n"
+     "rule the last ones of one run, which training.keep leaves in its folder. They must have the same shape,\n"
+     "vocabularies and text rules; what differs is named.",
+     "couplet train de-en.yaml --set training.keep=5\n"
+     "couplet average de-en/model-*.safetensors -o de-en.safetensors"},
     {"export",
      "Writes the weights of MODEL, a model file or the folder of a run, under the names that the\n"
      "tutorial's classes have in Keras: load_weights reads them into a model of the same sizes.",

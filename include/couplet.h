@@ -631,6 +631,10 @@ typedef struct cpl_encode_options {
 /* The same for each line, in order, as soon as it is known; an encoder alone will do. */
 CPL_API cpl_status cpl_encode_lines(const char *model, const cpl_encode_options *options, FILE *out, cpl_error *err);
 
+/* Writes a model whose weights are the arithmetic mean of those of `count` models (2 to 64), files or folders of runs,
+ * such as those that training.keep left. They must be of one shape, with the same vocabularies and text rules. */
+CPL_API cpl_status cpl_average_models(const char *const *models, int count, const char *output, cpl_error *err);
+
 /* Options, layers, sizes, history, checksum of each tensor. */
 CPL_API cpl_status cpl_inspect(const char *path, int json, char **text, cpl_error *err);
 

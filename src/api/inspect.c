@@ -87,6 +87,8 @@ static void text_of_history(const cpl_json *history, cpl_str *to)
                 cpl_str_printf(to, " %s %" PRId64, key, cpl_json_int(value, 0));
             else if (cpl_json_what(value) == CPL_JSON_REAL)
                 cpl_str_printf(to, " %s %.5g", key, cpl_json_real(value, 0));
+            else if (cpl_json_what(value) == CPL_JSON_TEXT)
+                cpl_str_printf(to, " %s %s", key, cpl_json_text(value, NULL));
         cpl_str_add_char(to, '\n');
     }
 }

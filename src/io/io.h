@@ -98,6 +98,11 @@ cpl_status cpl_rundir_make(const cpl_rundir *d, cpl_error *err); /* creates the 
 int cpl_rundir_holds_run(const cpl_rundir *d);
 /* CPL_USAGE "'m' already holds a run (epoch 7, step 3200)" with a hint when it does, else CPL_OK. */
 cpl_status cpl_rundir_require_empty(const cpl_rundir *d, cpl_error *err);
+/* folder/model-STEP.safetensors: a model that is kept beside the best one. The caller frees; NULL without memory. */
+char *cpl_rundir_kept(const cpl_rundir *d, int64_t step);
+/* Removes kept models: all but the newest `most` of those up to `step`, and those after it, which a run that was set
+ * back makes again. */
+cpl_status cpl_rundir_prune(const cpl_rundir *d, int64_t most, int64_t step, cpl_error *err);
 /* Removes the files of a run (for --overwrite); other files in the folder stay. */
 cpl_status cpl_rundir_clear(const cpl_rundir *d, cpl_error *err);
 

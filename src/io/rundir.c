@@ -3,6 +3,7 @@
  * A checkpoint is written whole under a third name first. Only then is the last one linked to its second name,
  * and the new one renamed over the first. So 'checkpoint.safetensors' is always a complete file, and the one
  * before stays as the fall-back for damage that comes later. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -146,9 +147,64 @@ static cpl_status sync_folder(const cpl_rundir *d, cpl_error *err)
     return CPL_OK;
 }
 
+/* ---- kept models ---- */
+
+char *cpl_rundir_kept(const cpl_rundir *d, int64_t step)
+{
+    char name[64];
+    snprintf(name, sizeof name, "model-%" PRId64 ".safetensors", step);
+    return cpl_path_join(d->folder, name);
+}
+
+/* The step in the name of a kept model, or −1: only names that cpl_rundir_kept makes are ours. */
+static int64_t step_of(const char *name)
+{
+    char made[64];
+    long long step;
+    if (sscanf(name, "model-%lld.safetensors", &step) != 1 || step < 0)
+        return -1;
+    snprintf(made, sizeof made, "model-%lld.safetensors", step);
+    return strcmp(made, name) == 0 ? (int64_t)step : -1;
+}
+
+/* The newest kept model below `below`, or −1. */
+static int64_t newest_kept(const cpl_rundir *d, int64_t below)
+{
+    DIR *folder = opendir(d->folder);
+    int64_t newest = -1;
+    for (const struct dirent *e; folder && (e = readdir(folder)) != NULL;) {
+        int64_t step = step_of(e->d_name);
+        newest = step < below && step > newest ? step : newest;
+    }
+    if (folder)
+        closedir(folder);
+    return newest;
+}
+
+static cpl_status remove_kept(const cpl_rundir *d, int64_t step, cpl_error *err)
+{
+    char *path = cpl_rundir_kept(d, step);
+    int failed = path && unlink(path) != 0 && errno != ENOENT ? errno : 0;
+    if (failed)
+        cpl_error_set(err, CPL_FAILED, "cannot remove '%s': %s", path, strerror(failed));
+    cpl_release(path);
+    return failed ? CPL_FAILED : CPL_OK;
+}
+
+cpl_status cpl_rundir_prune(const cpl_rundir *d, int64_t most, int64_t step, cpl_error *err)
+{
+    cpl_status status = CPL_OK;
+    int64_t seen = 0;
+    for (int64_t at = INT64_MAX; status == CPL_OK && (at = newest_kept(d, at)) >= 0;)
+        if (at > step || ++seen > most)
+            status = remove_kept(d, at, err);
+    return status;
+}
+
 /* The log goes last: a folder whose clearing was interrupted still counts as one that holds a run. */
 cpl_status cpl_rundir_clear(const cpl_rundir *d, cpl_error *err)
 {
+    CPL_TRY(cpl_rundir_prune(d, 0, 0, err), err, "cannot clear '%s'", d->folder);
     const char *const paths[] = {d->checkpoint, d->previous, d->incoming, d->model, d->log};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (unlink(paths[i]) != 0 && errno != ENOENT && errno != ENOTDIR)

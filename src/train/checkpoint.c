@@ -43,7 +43,7 @@ void cpl_trainer_use_average(cpl_trainer *t, int on)
 }
 
 /* No time stands in a model, so that two runs that computed the same write the same bytes. */
-cpl_status cpl_trainer_save_model(cpl_trainer *t, cpl_error *err)
+static cpl_status write_model(cpl_trainer *t, const char *path, cpl_error *err)
 {
     cpl_str state = {0}, history = {0};
     int before = t->averaged;
@@ -52,13 +52,32 @@ cpl_status cpl_trainer_save_model(cpl_trainer *t, cpl_error *err)
     if (status == CPL_OK) {
         int64_t epoch = t->state.epoch + (t->state.in_epoch > 0 ? 1 : 0);
         cpl_tensor_set set = cpl_model_set_view(t->set, epoch, t->state.step, history.data, NULL);
-        status = cpl_tensor_file_write(t->options->folder->model, &set, err);
+        status = cpl_tensor_file_write(path, &set, err);
     }
     cpl_trainer_use_average(t, before);
     cpl_str_free(&state);
     cpl_str_free(&history);
+    return status;
+}
+
+cpl_status cpl_trainer_save_model(cpl_trainer *t, cpl_error *err)
+{
+    cpl_status status = write_model(t, t->options->folder->model, err);
     if (status == CPL_OK)
         t->model_step = t->state.step;
+    return status;
+}
+
+cpl_status cpl_trainer_keep_model(cpl_trainer *t, cpl_error *err)
+{
+    if (t->training->keep == 0)
+        return CPL_OK;
+    char *path = cpl_rundir_kept(t->options->folder, t->state.step);
+    cpl_status status = path ? write_model(t, path, err)
+                             : cpl_error_set(err, CPL_FAILED, "no memory for the name of a model");
+    cpl_release(path);
+    if (status == CPL_OK)
+        status = cpl_rundir_prune(t->options->folder, t->training->keep, t->state.step, err);
     return status;
 }
 

@@ -91,6 +91,8 @@ static cpl_status settle_now(cpl_trainer *t, cpl_error *err)
     } else if (!t->valid) {
         CPL_TRY(cpl_trainer_save_model(t, err), err, "cannot save the model");
     }
+    if (validate || !t->valid)
+        CPL_TRY(cpl_trainer_keep_model(t, err), err, "cannot keep the model of step %lld", (long long)s->step);
     if (s->due & CPL_DUE_EPOCH)
         end_epoch(t, &h);
     s->due = 0;

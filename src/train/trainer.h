@@ -112,6 +112,7 @@ void cpl_trainer_add_noise(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, in
 void cpl_trainer_use_average(cpl_trainer *t, int on);
 cpl_status cpl_trainer_save(cpl_trainer *t, cpl_error *err);       /* a checkpoint */
 cpl_status cpl_trainer_save_model(cpl_trainer *t, cpl_error *err); /* the current weights as model.safetensors */
+cpl_status cpl_trainer_keep_model(cpl_trainer *t, cpl_error *err); /* the same as one of the last training.keep */
 cpl_status cpl_trainer_restore(cpl_trainer *t, cpl_error *err);    /* from t->checkpoint */
 int cpl_trainer_save_is_due(const cpl_trainer *t, int64_t updates_since);
 

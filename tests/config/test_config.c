@@ -96,8 +96,8 @@ static void defaults_are_the_interfaces(void **state)
         {"training.early_stopping.monitor", "val_loss"}, {"training.early_stopping.mode", "auto"},
         {"training.early_stopping.min_delta", "0"}, {"training.early_stopping.patience", "5"},
         {"training.early_stopping.restore_best", "true"}, {"training.checkpoint_every", "60s"},
-        {"training.log_every", "50"}, {"training.show_examples", "3"}, {"training.threads", "0"},
-        {"training.memory", "0"}, {"training.freeze", "[]"}, {"training.init", "{}"},
+        {"training.keep", "0"}, {"training.log_every", "50"}, {"training.show_examples", "3"},
+        {"training.threads", "0"}, {"training.memory", "0"}, {"training.freeze", "[]"}, {"training.init", "{}"},
         {"training.precision", "float32"}, {"training.seed", "1"}};
     cpl_error err = CPL_ERROR_INIT;
     cpl_config *c = NULL;
@@ -419,7 +419,7 @@ static void only_some_keys_may_change_on_resume(void **state)
     static const char *const free_keys[] = {
         "training.epochs", "training.max_steps", "training.max_minutes", "training.early_stopping.patience",
         "training.log_every", "training.validate_every", "training.checkpoint_every", "training.show_examples",
-        "training.threads", "training.memory"};
+        "training.threads", "training.memory", "training.keep"};
     cpl_error err = CPL_ERROR_INIT;
     cpl_config *saved = good(""), *now = good("training: {epochs: 7, early_stopping: {patience: 1}, threads: 2}\n");
     cpl_config_differences list;
