@@ -130,7 +130,10 @@ static void write_text(const cpl_run_data *r, cpl_str *to)
     cpl_str_add(to, "\n");
     add_layers(to, cpl_trainer_program(t)->engine->parameters);
     cpl_str_printf(to, "trainable parameters: %" PRId64 "\n", cpl_trainer_trainable(t));
-    cpl_str_printf(to, "steps in an epoch: %" PRId64 "\n", cpl_trainer_steps_in_epoch(t));
+    cpl_str_printf(to, "steps in an epoch: %" PRId64, cpl_trainer_steps_in_epoch(t));
+    if (r->config->training.accumulate > 1)
+        cpl_str_printf(to, ", each of %" PRId64 " batches", r->config->training.accumulate);
+    cpl_str_add(to, "\n");
     cpl_str_printf(to, "floating-point operations of an average step: %.3g\n", cpl_trainer_flops(t));
     cpl_str_printf(to, "precision: %s, kernels %s\n\n", cpl_trainer_precision(t),
                    cpl_trainer_program(t)->engine->kernels->name);
@@ -166,6 +169,7 @@ static cpl_status write_json(const cpl_run_data *r, cpl_str *to, cpl_error *err)
     cpl_json_set_int(root, "logits_block_bytes", (int64_t)m->logits_block);
     cpl_json_set_real(root, "flops_per_step", cpl_trainer_flops(t), 6);
     cpl_json_set_int(root, "steps_per_epoch", cpl_trainer_steps_in_epoch(t));
+    cpl_json_set_int(root, "accumulate", r->config->training.accumulate);
     cpl_json_set(root, "data", cpl_dataset_report_json(r->data));
     if (!root)
         CPL_FAIL(err, CPL_FAILED, "no memory for the plan");

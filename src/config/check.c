@@ -93,6 +93,17 @@ static cpl_status check_loss(const cpl_config *c, cpl_error *err)
     return CPL_OK;
 }
 
+/* Only of what the user wrote: the options in a model's file have every key. */
+static cpl_status check_batches(const cpl_config *c, int for_training, cpl_error *err)
+{
+    char at[CPL_ERROR_WIDTH];
+    if (for_training && c->training.batch_tokens > 0 && cpl_config_is_set(c, cpl_config_find("training.batch_size")))
+        CPL_FAIL(err, CPL_USAGE, "%s'training.batch_size' and 'training.batch_tokens' are both set, expected one"
+                 CPL_HINT "batch_tokens takes the place of batch_size; 0 turns it off",
+                 cpl_option_where(c, "training.batch_tokens", at));
+    return CPL_OK;
+}
+
 /* One way to clip: of two it would not be clear which comes first. */
 static cpl_status check_clipping(const cpl_config *c, cpl_error *err)
 {
@@ -152,6 +163,8 @@ cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *er
         status = check_schedule(c, err);
     if (status == CPL_OK)
         status = check_loss(c, err);
+    if (status == CPL_OK)
+        status = check_batches(c, for_training, err);
     if (status == CPL_OK)
         status = check_clipping(c, err);
     if (status == CPL_OK)

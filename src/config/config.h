@@ -44,11 +44,18 @@ typedef enum cpl_choice_mode { CPL_CHOICES_MODE(CPL_CHOICE_ENUM) } cpl_choice_mo
 
 /* Pairs in one file of two columns (pairs), or in two files line by line (source, target); the others are NULL.
  * Paths are ready to open: relative ones were joined to the configuration's folder. written_* are as the user wrote
- * them. */
+ * them. weight: how often each pair stands in a pass over the training data, on average; 0: none was given (once). */
 typedef struct cpl_config_source {
     const char *pairs, *source, *target;
     const char *written_pairs, *written_source, *written_target;
+    double weight;
 } cpl_config_source;
+
+/* 1 where none was given. */
+static inline double cpl_config_weight(const cpl_config_source *s)
+{
+    return s->weight > 0 ? s->weight : 1;
+}
 
 /* Data files; or, for data.valid only, count 0 and the share of train, 0 < share < 1. */
 typedef struct cpl_config_files {

@@ -1,12 +1,15 @@
-/* files.c: the values of data.train and data.valid: FILE, {pairs: FILE}, {source: FILE, target: FILE}, or a list of
- * these; and the way back to text and JSON. */
+/* files.c: the values of data.train and data.valid: FILE, {pairs: FILE}, {source: FILE, target: FILE}, the latter two
+ * with a weight, or a list of these; and the way back to text and JSON. */
 #include "config/value.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/files.h"
+
+enum { MOST_WEIGHT = 1000 };
 
 #define EXPECTED "a file, {pairs: FILE}, {source: FILE, target: FILE} or a list of these"
 
@@ -28,11 +31,22 @@ static cpl_status keep_path(cpl_config *c, const char *name, const cpl_value *v,
     return CPL_OK;
 }
 
-/* {pairs: FILE} or {source: FILE, target: FILE}. */
+static cpl_status parse_weight(const char *name, const cpl_value *v, double *weight, cpl_error *err)
+{
+    char shown[128], *end = NULL;
+    double value = v->kind == CPL_VALUE_TEXT ? strtod(v->text, &end) : 0;
+    if (!end || end == v->text || *end != '\0' || !(value > 0 && value <= MOST_WEIGHT))
+        CPL_FAIL(err, CPL_USAGE, "'%s' got %s, expected a number above 0 and up to %d", name,
+                 cpl_value_shown(v, shown, sizeof shown), MOST_WEIGHT);
+    *weight = value;
+    return CPL_OK;
+}
+
+/* {pairs: FILE} or {source: FILE, target: FILE}, and a weight. */
 static cpl_status parse_group(cpl_config *c, const char *name, const cpl_value *v, cpl_config_source *item,
                               cpl_error *err)
 {
-    static const char *const known[] = {"pairs", "source", "target"};
+    static const char *const known[] = {"pairs", "source", "target", "weight"};
     for (const cpl_value *child = v->first; child != NULL; child = child->next) {
         char full[CPL_CONFIG_KEY_SIZE + 128], text[64];
         snprintf(full, sizeof full, "%s.%s", name, cpl_escape(text, sizeof text, child->key, strlen(child->key)));
@@ -40,10 +54,16 @@ static cpl_status parse_group(cpl_config *c, const char *name, const cpl_value *
                                : strcmp(child->key, "source") == 0 ? &item->written_source
                                : strcmp(child->key, "target") == 0 ? &item->written_target
                                                                    : NULL;
+        if (strcmp(child->key, "weight") == 0) {
+            cpl_status status = parse_weight(full, child, &item->weight, err);
+            if (status != CPL_OK)
+                return status;
+            continue;
+        }
         if (written == NULL) {
             char cause[CPL_ERROR_WIDTH];
             snprintf(cause, sizeof cause, "unknown key '%s', expected pairs, or source and target", full);
-            return cpl_option_fail(err, cause, cpl_nearest(child->key, known, 3));
+            return cpl_option_fail(err, cause, cpl_nearest(child->key, known, 4));
         }
         const char **path = written == &item->written_pairs    ? &item->pairs
                             : written == &item->written_source ? &item->source
@@ -97,6 +117,22 @@ static void add_share(double share, cpl_str *to)
     cpl_str_printf(to, "%.12g%%", share * 100); /* 12: the division by 100 leaves dust in the last digits */
 }
 
+static void add_item(const cpl_config_source *item, cpl_str *to)
+{
+    double weight = cpl_config_weight(item);
+    if (item->written_pairs != NULL && weight == 1) {
+        cpl_str_add(to, item->written_pairs);
+        return;
+    }
+    if (item->written_pairs != NULL)
+        cpl_str_printf(to, "{pairs: %s", item->written_pairs);
+    else
+        cpl_str_printf(to, "{source: %s, target: %s", item->written_source, item->written_target);
+    if (weight != 1)
+        cpl_str_printf(to, ", weight: %.*g", cpl_real_digits(weight), weight);
+    cpl_str_add(to, "}");
+}
+
 void cpl_files_text(const cpl_config_files *files, cpl_str *to)
 {
     if (files->count == 0) {
@@ -109,10 +145,7 @@ void cpl_files_text(const cpl_config_files *files, cpl_str *to)
     for (size_t i = 0; i < files->count; i++) {
         const cpl_config_source *item = &files->items[i];
         cpl_str_add(to, i == 0 ? "" : ", ");
-        if (item->written_pairs != NULL)
-            cpl_str_add(to, item->written_pairs);
-        else
-            cpl_str_printf(to, "{source: %s, target: %s}", item->written_source, item->written_target);
+        add_item(item, to);
     }
     if (files->count > 1)
         cpl_str_add(to, "]");
@@ -127,6 +160,8 @@ static cpl_json *item_json(const cpl_config_source *item)
         cpl_json_set_text(object, "source", item->written_source);
         cpl_json_set_text(object, "target", item->written_target);
     }
+    if (cpl_config_weight(item) != 1)
+        cpl_json_set_real(object, "weight", cpl_config_weight(item), 0);
     return object;
 }
 

@@ -218,6 +218,10 @@ static cpl_status parse_files(cpl_config *c, int key, const cpl_value *v, cpl_er
         cpl_status status = cpl_files_parse(c, name, v, &files, err);
         if (status != CPL_OK)
             return status;
+        for (size_t i = 0; o->kind == CPL_OPTION_VALID && i < files.count; i++)
+            if (cpl_config_weight(&files.items[i]) != 1)
+                CPL_FAIL(err, CPL_USAGE, "'%s.weight' is %g, but a validation reads each pair once" CPL_HINT
+                         "weights are for data.train", name, files.items[i].weight);
     }
     *field = files;
     return CPL_OK;

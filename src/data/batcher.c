@@ -14,9 +14,9 @@ enum { STACK_BYTES = 256 * 1024, NO_PASS = -1 };
 
 struct cpl_batcher {
     cpl_order order; /* used by whoever makes an order; never by two at once */
-    int64_t batches;
     int64_t pass, index;       /* of the next batch */
     uint32_t *present, *ahead; /* orders of `loaded` and of `ready` */
+    int64_t *present_starts, *ahead_starts; /* where their batches begin; NULL: batch_size each */
     int64_t loaded;
     cpl_batch batch;
     /* the arrays that batch shows */
@@ -41,7 +41,7 @@ static void *prepare(void *argument)
             break;
         int64_t pass = b->wanted;
         pthread_mutex_unlock(&b->lock);
-        cpl_order_make(&b->order, pass, b->ahead);
+        cpl_order_make(&b->order, pass, b->ahead, b->ahead_starts);
         pthread_mutex_lock(&b->lock);
         b->ready = pass;
         b->wanted = NO_PASS;
@@ -79,7 +79,8 @@ static void stop_thread(cpl_batcher *b)
 
 static cpl_status allocate(cpl_batcher *b, cpl_error *err)
 {
-    size_t rows = (size_t)b->order.count, width = (size_t)b->batch.pairs;
+    size_t rows = (size_t)b->order.count, width = (size_t)b->order.width, starts = (size_t)b->order.batches + 1;
+    int has_starts = b->order.cuts != NULL;
     b->present = cpl_alloc(rows, sizeof *b->present);
     b->ahead = cpl_alloc(b->order.shuffle ? rows : 1, sizeof *b->ahead);
     b->source = cpl_alloc(width, sizeof *b->source);
@@ -89,8 +90,10 @@ static cpl_status allocate(cpl_batcher *b, cpl_error *err)
     b->source_length = cpl_alloc(width, sizeof *b->source_length);
     b->target_length = cpl_alloc(width, sizeof *b->target_length);
     b->pair = cpl_alloc(width, sizeof *b->pair);
-    if (!b->present || !b->ahead || !b->source || !b->target_in || !b->target_out || !b->copy ||
-        !b->source_length || !b->target_length || !b->pair)
+    b->present_starts = has_starts ? cpl_alloc(starts, sizeof *b->present_starts) : NULL;
+    b->ahead_starts = has_starts ? cpl_alloc(b->order.shuffle ? starts : 1, sizeof *b->ahead_starts) : NULL;
+    if (!b->present || !b->ahead || (has_starts && (!b->present_starts || !b->ahead_starts)) || !b->source ||
+        !b->target_in || !b->target_out || !b->copy || !b->source_length || !b->target_length || !b->pair)
         CPL_FAIL(err, CPL_FAILED, "no memory for batches of %zu pairs", width);
     b->batch.source = b->source;
     b->batch.target_in = b->target_in;
@@ -105,7 +108,7 @@ static cpl_status allocate(cpl_batcher *b, cpl_error *err)
 cpl_status cpl_batcher_new(cpl_batcher **b, const cpl_rows *rows, const cpl_batcher_options *options, cpl_error *err)
 {
     *b = NULL;
-    if (rows->count < 1 || options->batch_size < 1)
+    if (rows->count < 1 || (options->batch_size < 1 && options->batch_tokens < 1))
         CPL_FAIL(err, CPL_USAGE, "cannot make batches of %lld from %lld pairs", (long long)options->batch_size,
                  (long long)rows->count);
     cpl_batcher *n = cpl_alloc(1, sizeof *n);
@@ -116,12 +119,8 @@ cpl_status cpl_batcher_new(cpl_batcher **b, const cpl_rows *rows, const cpl_batc
     pthread_cond_init(&n->work, NULL);
     pthread_cond_init(&n->done, NULL);
     cpl_status status = cpl_order_init(&n->order, rows, options, err);
-    if (status == CPL_OK) {
-        int64_t size = n->order.batch_size, count = n->order.count;
-        n->batches = count / size + (count % size != 0);
-        n->batch.pairs = size < count ? size : count; /* the width, until there is a batch */
+    if (status == CPL_OK)
         status = allocate(n, err);
-    }
     if (status != CPL_OK) {
         cpl_batcher_free(n);
         return status;
@@ -143,6 +142,8 @@ void cpl_batcher_free(cpl_batcher *b)
     cpl_order_free(&b->order);
     cpl_release(b->present);
     cpl_release(b->ahead);
+    cpl_release(b->present_starts);
+    cpl_release(b->ahead_starts);
     cpl_release(b->source);
     cpl_release(b->target_in);
     cpl_release(b->target_out);
@@ -161,7 +162,7 @@ static void load(cpl_batcher *b)
         return;
     }
     if (!b->has_thread) {
-        cpl_order_make(&b->order, b->pass, b->present);
+        cpl_order_make(&b->order, b->pass, b->present, b->present_starts);
         b->loaded = b->pass;
         return;
     }
@@ -170,10 +171,11 @@ static void load(cpl_batcher *b)
         pthread_cond_wait(&b->done, &b->lock);
     if (b->ready == b->pass) {
         uint32_t *t = b->present;
-        b->present = b->ahead;
-        b->ahead = t;
+        int64_t *starts = b->present_starts;
+        b->present = b->ahead, b->present_starts = b->ahead_starts;
+        b->ahead = t, b->ahead_starts = starts;
     } else { /* the first pass, or a seek to another one: the thread is idle, its scratch is free */
-        cpl_order_make(&b->order, b->pass, b->present);
+        cpl_order_make(&b->order, b->pass, b->present, b->present_starts);
     }
     b->loaded = b->pass;
     b->ready = NO_PASS;
@@ -182,12 +184,19 @@ static void load(cpl_batcher *b)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* Where batch i begins in the present pass; of the number of batches: where the last one ends. */
+static int64_t start_of(const cpl_batcher *b, int64_t i)
+{
+    int64_t at = b->present_starts ? b->present_starts[i] : i * b->order.batch_size;
+    return at < b->order.count ? at : b->order.count;
+}
+
 static void fill(cpl_batcher *b)
 {
     const cpl_rows *rows = b->order.rows;
-    int64_t first = b->index * b->order.batch_size, left = b->order.count - first;
+    int64_t first = start_of(b, b->index);
     cpl_batch *batch = &b->batch;
-    batch->pairs = left < b->order.batch_size ? left : b->order.batch_size;
+    batch->pairs = start_of(b, b->index + 1) - first;
     batch->source_tokens = batch->target_tokens = 0;
     for (int64_t i = 0; i < batch->pairs; i++) {
         int64_t at = b->present[first + i];
@@ -209,7 +218,7 @@ static void fill(cpl_batcher *b)
 
 const cpl_batch *cpl_batcher_next(cpl_batcher *b)
 {
-    if (b->index == b->batches) {
+    if (b->index == b->order.batches) {
         b->pass++;
         b->index = 0;
     }
@@ -223,7 +232,7 @@ const cpl_batch *cpl_batcher_next(cpl_batcher *b)
 
 int64_t cpl_batcher_batches(const cpl_batcher *b)
 {
-    return b->batches;
+    return b->order.batches;
 }
 
 void cpl_batcher_position(const cpl_batcher *b, int64_t *pass, int64_t *index)
@@ -234,18 +243,23 @@ void cpl_batcher_position(const cpl_batcher *b, int64_t *pass, int64_t *index)
 
 cpl_status cpl_batcher_seek(cpl_batcher *b, int64_t pass, int64_t index, cpl_error *err)
 {
-    if (pass < 0 || pass == INT64_MAX || index < 0 || index > b->batches)
+    if (pass < 0 || pass == INT64_MAX || index < 0 || index > b->order.batches)
         CPL_FAIL(err, CPL_FAILED, "cannot go to batch %lld of pass %lld: a pass has %lld batches", (long long)index,
-                 (long long)pass, (long long)b->batches);
+                 (long long)pass, (long long)b->order.batches);
     b->pass = pass;
     b->index = index;
     return CPL_OK;
 }
 
+const cpl_batch_capacity *cpl_batcher_capacity(const cpl_batcher *b)
+{
+    return &b->order.most;
+}
+
 uint64_t cpl_batcher_bytes(const cpl_batcher *b)
 {
-    int64_t size = b->order.batch_size, width = size < b->order.count ? size : b->order.count;
-    uint64_t orders = (uint64_t)b->order.count * sizeof *b->present * (b->order.shuffle ? 2 : 1);
-    uint64_t arrays = (uint64_t)width * ((b->batch.copy ? 4 : 3) * sizeof *b->source + 3 * sizeof *b->pair);
+    uint64_t starts = b->present_starts ? (uint64_t)(b->order.batches + 1) * sizeof *b->present_starts : 0;
+    uint64_t orders = ((uint64_t)b->order.count * sizeof *b->present + starts) * (b->order.shuffle ? 2 : 1);
+    uint64_t arrays = (uint64_t)b->order.width * ((b->batch.copy ? 4 : 3) * sizeof *b->source + 3 * sizeof *b->pair);
     return sizeof *b + cpl_order_bytes(&b->order) + orders + arrays + (b->has_thread ? STACK_BYTES : 0);
 }

@@ -60,20 +60,52 @@ static int64_t product(const cpl_row *row)
     return source_length(row) * target_length(row);
 }
 
+/* How often a row can stand in one pass, so in one batch. */
+static int64_t copies_of(const cpl_rows *rows, int64_t i)
+{
+    double weight = rows->weights ? rows->weights[rows->items[i].file] : 1;
+    int64_t whole = (int64_t)weight;
+    return whole + ((double)whole < weight);
+}
+
 /* The sum of the largest values, and the row of the largest. */
 static int64_t largest(heap *h, const cpl_rows *rows, int64_t count, int64_t (*value)(const cpl_row *), int64_t *where)
 {
+    count = count < rows->count ? count : rows->count;
     int64_t sum = 0;
     h->count = 0;
     *where = 0;
     for (int64_t i = 0; i < count; i++) {
-        offer(h, value(&rows->items[i]));
+        for (int64_t k = 0, n = copies_of(rows, i); k < n && k < h->size; k++)
+            offer(h, value(&rows->items[i]));
         if (value(&rows->items[i]) > value(&rows->items[*where]))
             *where = i;
     }
     for (int64_t i = 0; i < h->count; i++)
         sum += h->values[i];
     return sum;
+}
+
+static void widen(int64_t *most, int64_t value)
+{
+    *most = value > *most ? value : *most;
+}
+
+void cpl_capacity_widen(cpl_batch_capacity *c, const cpl_rows *rows, const uint32_t *list, int64_t n)
+{
+    cpl_batch_capacity own = {0};
+    for (int64_t i = 0; i < n; i++) {
+        const cpl_row *row = &rows->items[list[i]];
+        own.source_tokens += source_length(row), own.target_tokens += target_length(row);
+        own.products += product(row);
+        widen(&c->longest_source, source_length(row));
+        widen(&c->longest_target, target_length(row));
+        c->largest = product(row) > product(&rows->items[c->largest]) ? list[i] : c->largest;
+    }
+    widen(&c->pairs, n);
+    widen(&c->source_tokens, own.source_tokens);
+    widen(&c->target_tokens, own.target_tokens);
+    widen(&c->products, own.products);
 }
 
 cpl_status cpl_rows_capacity(const cpl_rows *rows, int64_t batch_size, int64_t most_batches, cpl_batch_capacity *c,

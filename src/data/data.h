@@ -96,7 +96,11 @@ typedef struct cpl_rows {
     int64_t count;
     const int32_t *ids;
     int copy; /* 1: with extended ids */
+    const double *weights; /* by file: how often a row stands in a pass, on average; NULL: once */
 } cpl_rows;
+
+/* Rows in a pass of training: with weights, of each file the same number in every pass. weights.c */
+int64_t cpl_rows_in_pass(const cpl_rows *rows);
 
 static inline const int32_t *cpl_row_source(const cpl_rows *rows, int64_t i)
 {
@@ -148,6 +152,7 @@ typedef struct cpl_data_report {
     int64_t duplicates;                 /* validation pairs that are training pairs too */
     int64_t shared_sources;             /* validation pairs whose source is in the training pairs */
     cpl_side_report source, target;
+    int64_t in_pass;                    /* training pairs in a pass, by the weights of their files */
     uint64_t bytes;                     /* that the data set holds: cpl_dataset_bytes */
 } cpl_data_report;
 
@@ -246,9 +251,11 @@ typedef struct cpl_batch {
 
 typedef struct cpl_batcher_options {
     int64_t batch_size;
+    int64_t batch_tokens; /* not 0: a batch has pairs of like length, of at most so many target tokens, END included;
+                           * a pair of more is a batch of its own. Then batch_size is not read */
     int shuffle;          /* 1: training; 0: validation, the same batches in every pass */
     uint64_t seed;        /* of the shuffle: the order is a pure function of (seed, pass) */
-    int64_t most_batches; /* not 0: a pass has only the first most_batches · batch_size rows (validation_steps) */
+    int64_t most_batches; /* not 0: a pass has only the rows of the first most_batches batches (validation_steps) */
     int no_thread;        /* 1: the next pass is prepared when it begins instead of ahead (same batches) */
 } cpl_batcher_options;
 
@@ -258,7 +265,8 @@ typedef struct cpl_batcher cpl_batcher;
 cpl_status cpl_batcher_new(cpl_batcher **b, const cpl_rows *rows, const cpl_batcher_options *options, cpl_error *err);
 void cpl_batcher_free(cpl_batcher *b); /* NULL is fine */
 /* The next batch. There is no end: after the last batch of a pass the next pass begins (G04), every row once in each.
- * Never allocates, never fails. All batches are full but the last of a pass, which has what is left (G11). */
+ * Never allocates, never fails. All batches of batch_size are full but the last of a pass, which has what is left
+ * (G11). */
 const cpl_batch *cpl_batcher_next(cpl_batcher *b);
 int64_t cpl_batcher_batches(const cpl_batcher *b); /* in a pass */
 /* Position of the batch that cpl_batcher_next gives next; a resumed run goes on from there. index may be the number
@@ -279,6 +287,8 @@ typedef struct cpl_batch_capacity {
 /* most_batches as in cpl_batcher_options. No rows: all 0. */
 cpl_status cpl_rows_capacity(const cpl_rows *rows, int64_t batch_size, int64_t most_batches, cpl_batch_capacity *c,
                              cpl_error *err);
+/* The same for batches of batch_tokens: exact, since what batches hold is the same in every pass. */
+const cpl_batch_capacity *cpl_batcher_capacity(const cpl_batcher *b);
 
 /* ---- lines.c: lines of a stream ---- */
 

@@ -165,6 +165,28 @@ static uint64_t hash_rows(uint64_t hash, const cpl_rows *rows)
     return hash;
 }
 
+/* By file, where one has a weight. The training files come first. */
+static cpl_status find_weights(cpl_maker *m, cpl_error *err)
+{
+    cpl_dataset *d = m->d;
+    const cpl_config_files *files = &m->options->config->data.train;
+    int weighted = 0;
+    for (size_t i = 0; !m->options->pairs && i < files->count; i++)
+        weighted |= cpl_config_weight(&files->items[i]) != 1;
+    if (!weighted)
+        return CPL_OK;
+    double *weights = cpl_arena_alloc(d->arena, d->file_count * sizeof *weights);
+    if (!weights)
+        CPL_FAIL(err, CPL_FAILED, "no memory for the weights of %zu files", d->file_count);
+    for (size_t i = 0; i < d->file_count; i++)
+        weights[i] = i < files->count ? cpl_config_weight(&files->items[i]) : 1;
+    m->weights = weights;
+    cpl_rows rows = {.items = m->train.items, .count = (int64_t)m->train.count, .weights = weights};
+    if (m->train.count > 0 && cpl_rows_in_pass(&rows) == 0)
+        CPL_FAIL(err, CPL_USAGE, "the weights in 'data.train' leave no pair of %zu in a pass", m->train.count);
+    return CPL_OK;
+}
+
 static void finish(cpl_maker *m)
 {
     cpl_dataset *d = m->d;
@@ -173,12 +195,13 @@ static void finish(cpl_maker *m)
     m->encoder.ids = NULL;
     int copy = m->encoder.copy;
     d->train = (cpl_rows){trimmed(m->train.items, m->train.count, sizeof(cpl_row)), (int64_t)m->train.count, d->ids,
-                          copy};
+                          copy, m->weights};
     d->valid = (cpl_rows){trimmed(m->valid.items, m->valid.count, sizeof(cpl_row)), (int64_t)m->valid.count, d->ids,
-                          copy};
+                          copy, NULL};
     m->train.items = m->valid.items = NULL;
     d->report.train = d->train.count;
     d->report.valid = d->valid.count;
+    d->report.in_pass = cpl_rows_in_pass(&d->train);
     uint64_t vocabularies[2] = {cpl_vocabulary_checksum(d->source), cpl_vocabulary_checksum(d->target)};
     d->checksum = cpl_hash64(hash_rows(hash_rows(0, &d->train), &d->valid), vocabularies, sizeof vocabularies);
     d->report.bytes = cpl_dataset_bytes(d);
@@ -195,6 +218,8 @@ static cpl_status make(cpl_maker *m, cpl_error *err)
         status = cpl_maker_translate(m, err);
     if (status == CPL_OK)
         status = keep_texts(m, err);
+    if (status == CPL_OK)
+        status = find_weights(m, err);
     if (status == CPL_OK)
         finish(m);
     return status;

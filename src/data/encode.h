@@ -48,6 +48,7 @@ typedef struct cpl_maker {
     cpl_encoder encoder;
     cpl_pairs *train_text, *valid_text; /* the same when validation is a share */
     cpl_row_list train, valid;
+    const double *weights; /* of the files; NULL: all 1 */
 } cpl_maker;
 
 /* Appends the pairs' rows to the list. file: what is added to a pair's file number. */

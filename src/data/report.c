@@ -100,6 +100,40 @@ static void add_pairs(cpl_str *to, const cpl_dataset *d)
     }
 }
 
+/* Pairs of a file, and how many of them a pass has. */
+static void count_file(const cpl_dataset *d, uint32_t file, int64_t *pairs, int64_t *in_pass)
+{
+    int64_t first = 0, n = 0;
+    while (first < d->train.count && d->train.items[first].file != file)
+        first++;
+    while (first + n < d->train.count && d->train.items[first + n].file == file)
+        n++;
+    cpl_rows rows = d->train;
+    rows.items += first;
+    rows.count = n;
+    *pairs = n;
+    *in_pass = cpl_rows_in_pass(&rows);
+}
+
+static int is_weighted(const cpl_dataset *d, uint32_t file)
+{
+    return d->train.weights && d->train.weights[file] != 1;
+}
+
+static void add_weights(cpl_str *to, const cpl_dataset *d)
+{
+    int64_t pairs, in_pass;
+    for (uint32_t i = 0; i < d->file_count; i++) {
+        if (!is_weighted(d, i))
+            continue;
+        count_file(d, i, &pairs, &in_pass);
+        cpl_str_printf(to, "  weight %g: %s, %lld pairs, %lld in a pass\n", d->train.weights[i], d->files[i],
+                       (long long)pairs, (long long)in_pass);
+    }
+    if (d->train.weights)
+        cpl_str_printf(to, "  in a pass: %lld pairs\n", (long long)d->report.in_pass);
+}
+
 void cpl_dataset_describe(const cpl_dataset *d, cpl_str *to)
 {
     const cpl_data_report *r = &d->report;
@@ -109,6 +143,7 @@ void cpl_dataset_describe(const cpl_dataset *d, cpl_str *to)
         add_lines(to, &r->lines);
         cpl_str_add_char(to, '\n');
     }
+    add_weights(to, d);
     cpl_str_printf(to, "%s: %lld pairs", r->train ? "validation" : "data", (long long)r->valid);
     if (r->valid_lines.lines) {
         cpl_str_add(to, " of ");
@@ -189,6 +224,24 @@ static cpl_json *side_json(const cpl_side_report *r, cpl_text_rules rules)
     return o;
 }
 
+static cpl_json *weights_json(const cpl_dataset *d)
+{
+    cpl_json *array = cpl_json_array();
+    for (uint32_t i = 0; i < d->file_count; i++) {
+        int64_t pairs, in_pass;
+        count_file(d, i, &pairs, &in_pass);
+        if (pairs == 0)
+            continue;
+        cpl_json *o = cpl_json_object();
+        cpl_json_set_text(o, "file", d->files[i]);
+        cpl_json_set_real(o, "weight", d->train.weights[i], 0);
+        cpl_json_set_int(o, "pairs", pairs);
+        cpl_json_set_int(o, "pairs_in_pass", in_pass);
+        cpl_json_add(array, o);
+    }
+    return array;
+}
+
 cpl_json *cpl_dataset_report_json(const cpl_dataset *d)
 {
     const cpl_data_report *r = &d->report;
@@ -197,6 +250,9 @@ cpl_json *cpl_dataset_report_json(const cpl_dataset *d)
     if (!o)
         return NULL;
     cpl_json_set_int(o, "train_pairs", r->train);
+    cpl_json_set_int(o, "train_pairs_in_pass", r->in_pass);
+    if (d->train.weights)
+        cpl_json_set(o, "weights", weights_json(d));
     cpl_json_set_int(o, "validation_pairs", r->valid);
     cpl_json_set(o, "train_lines", lines_json(&r->lines));
     if (r->valid_lines.lines)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "data/order.h"
 #include "train/trainer.h"
 
 /* The rows that the batches of a mode are made of: validation_steps may leave some out. */
@@ -12,9 +13,20 @@ static cpl_rows rows_of(const cpl_trainer *t, cpl_mode mode)
 {
     cpl_rows rows = mode == CPL_TRAIN ? t->data->train : t->data->valid;
     int64_t steps = t->training->validation_steps, size = t->training->batch_size;
-    if (mode == CPL_EVALUATE && steps > 0 && steps < rows.count / size + 1 && steps * size < rows.count)
+    if (mode == CPL_EVALUATE && t->training->batch_tokens > 0)
+        rows.count = cpl_order_token_count(&rows, t->training->batch_tokens, steps);
+    else if (mode == CPL_EVALUATE && steps > 0 && steps < rows.count / size + 1 && steps * size < rows.count)
         rows.count = steps * size;
     return rows;
+}
+
+/* A piece of a batch of tokens holds no more than that batch, whichever its pairs are. */
+static void narrow(cpl_batch_capacity *c, const cpl_batch_capacity *whole)
+{
+    int64_t *const own[] = {&c->pairs, &c->source_tokens, &c->target_tokens, &c->products};
+    const int64_t most[] = {whole->pairs, whole->source_tokens, whole->target_tokens, whole->products};
+    for (int i = 0; i < 4; i++)
+        *own[i] = *own[i] < most[i] ? *own[i] : most[i];
 }
 
 cpl_status cpl_trainer_capacity(const cpl_trainer *t, cpl_mode mode, int64_t pairs, cpl_binding *b, cpl_error *err)
@@ -24,6 +36,8 @@ cpl_status cpl_trainer_capacity(const cpl_trainer *t, cpl_mode mode, int64_t pai
     cpl_status status = cpl_rows_capacity(&rows, pairs, 0, &c, err);
     if (status != CPL_OK)
         return status;
+    if (t->training->batch_tokens > 0)
+        narrow(&c, cpl_batcher_capacity(mode == CPL_TRAIN ? t->train : t->valid));
     int s = cpl_program_place(t->program, "s"), g = cpl_program_place(t->program, "t");
     memset(b, 0, sizeof *b);
     b->batch = c.pairs;

@@ -46,11 +46,12 @@ double cpl_sums_accuracy(const cpl_sums *s)
 
 typedef struct field {
     const char *name;
-    char kind; /* i: int64_t, f: int, r: double */
+    char kind; /* i: int64_t; o: the same, 0 in a state from before there was such a field; f: int; r: double */
     size_t offset;
 } field;
 
 #define INTEGER(name, member) {name, 'i', offsetof(cpl_run_state, member)}
+#define OPTIONAL(name, member) {name, 'o', offsetof(cpl_run_state, member)}
 #define FLAG(name, member) {name, 'f', offsetof(cpl_run_state, member)}
 #define REAL(name, member) {name, 'r', offsetof(cpl_run_state, member)}
 
@@ -62,7 +63,7 @@ static const field fields[] = {
     REAL("seen_tokens", sums.seen), REAL("computed_tokens", sums.computed),
     INTEGER("validations", stopping.seen), INTEGER("wait", stopping.wait), FLAG("has_best", stopping.has_best),
     REAL("best", stopping.best), INTEGER("best_epoch", stopping.best_epoch), INTEGER("best_step", stopping.best_step),
-    INTEGER("rate_wait", plateau.wait), INTEGER("rate_cuts", plateau.cuts)};
+    OPTIONAL("rate_wait", plateau.wait), OPTIONAL("rate_cuts", plateau.cuts)};
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 static cpl_json *state_json(const cpl_run_state *s)
@@ -73,7 +74,7 @@ static cpl_json *state_json(const cpl_run_state *s)
     cpl_json_set_text(object, "data", data);
     for (int i = 0; i < FIELDS; i++) {
         const char *at = (const char *)s + fields[i].offset;
-        if (fields[i].kind == 'i')
+        if (fields[i].kind == 'i' || fields[i].kind == 'o')
             cpl_json_set_int(object, fields[i].name, *(const int64_t *)(const void *)at);
         else if (fields[i].kind == 'f')
             cpl_json_set_int(object, fields[i].name, *(const int *)(const void *)at);
@@ -126,9 +127,11 @@ static cpl_status read_state(cpl_run_state *s, const cpl_json *root, cpl_error *
         const cpl_json *value = cpl_json_get(root, fields[i].name);
         char *at = (char *)s + fields[i].offset;
         cpl_json_kind what = cpl_json_what(value);
+        if (what == CPL_JSON_NONE && fields[i].kind == 'o')
+            continue;
         if (what == CPL_JSON_NONE || (fields[i].kind != 'r' && what != CPL_JSON_INT))
             CPL_FAIL(err, CPL_FAILED, "the state of the run has no '%s'", fields[i].name);
-        if (fields[i].kind == 'i')
+        if (fields[i].kind == 'i' || fields[i].kind == 'o')
             *(int64_t *)(void *)at = cpl_json_int(value, 0);
         else if (fields[i].kind == 'f')
             *(int *)(void *)at = (int)cpl_json_int(value, 0);

@@ -1,4 +1,6 @@
 /* trainer.c: making a trainer: compile the model, check the data against it, make batches, know the memory. */
+#include <math.h>
+
 #include "base/error.h"
 #include "base/memory.h"
 #include "train/limit.h"
@@ -7,25 +9,63 @@
 /* ---- sizes ---- */
 
 /* Validation needs the same layout as training, without gradients. */
+static cpl_status capacity_of_mode(cpl_trainer *t, cpl_mode mode, cpl_error *err)
+{
+    const cpl_batcher *b = mode == CPL_TRAIN ? t->train : t->valid;
+    int64_t pairs = t->training->batch_tokens > 0 ? cpl_batcher_capacity(b)->pairs : t->training->batch_size;
+    return cpl_trainer_capacity(t, mode, pairs, &t->whole[mode], err);
+}
+
 static cpl_status capacities(cpl_trainer *t, cpl_error *err)
 {
-    int64_t pairs = t->training->batch_size;
-    CPL_TRY(cpl_trainer_capacity(t, CPL_TRAIN, pairs, &t->whole[CPL_TRAIN], err), err,
-            "cannot plan the training batches");
+    CPL_TRY(capacity_of_mode(t, CPL_TRAIN, err), err, "cannot plan the training batches");
     if (t->valid)
-        CPL_TRY(cpl_trainer_capacity(t, CPL_EVALUATE, pairs, &t->whole[CPL_EVALUATE], err), err,
-                "cannot plan the validation batches");
+        CPL_TRY(capacity_of_mode(t, CPL_EVALUATE, err), err, "cannot plan the validation batches");
     return CPL_OK;
 }
 
 /* ---- batches ---- */
+
+/* How many batches of tokens a pass has must not depend on which pairs were drawn. */
+static cpl_status check_weights(const cpl_trainer *t, cpl_error *err)
+{
+    const double *weights = t->data->train.weights;
+    for (size_t i = 0; weights && t->training->batch_tokens > 0 && i < t->data->file_count; i++)
+        if (weights[i] != floor(weights[i]))
+            CPL_FAIL(err, CPL_USAGE, "'%s' has the weight %g, but with training.batch_tokens weights must be whole "
+                     "numbers" CPL_HINT "use training.batch_size", t->data->files[i], weights[i]);
+    return CPL_OK;
+}
+
+/* A pair of more tokens than a batch may have is a batch of its own. */
+static void tell_large_pairs(const cpl_trainer *t)
+{
+    const cpl_rows *rows = &t->data->train;
+    int64_t most = t->training->batch_tokens, count = 0, longest = 0;
+    char place[300];
+    for (int64_t i = 0; most > 0 && i < rows->count; i++) {
+        count += rows->items[i].target - 1 > most;
+        longest = rows->items[i].target > rows->items[longest].target ? i : longest;
+    }
+    if (count == 0)
+        return;
+    const cpl_row *row = &rows->items[longest];
+    cpl_log_warning(&t->log, "%lld training pairs have more target tokens than training.batch_tokens, %lld: each is a "
+                    "batch of its own; the longest, %s, has %lld", (long long)count, (long long)most,
+                    cpl_dataset_place(t->data, row->file, row->line, place, sizeof place), (long long)row->target - 1);
+}
 
 static cpl_status make_batchers(cpl_trainer *t, cpl_error *err)
 {
     const cpl_config_training *c = t->training;
     if (t->data->train.count == 0)
         CPL_FAIL(err, CPL_USAGE, "there is no training pair: every line was empty or dropped");
-    cpl_batcher_options o = {.batch_size = c->batch_size, .shuffle = 1, .seed = (uint64_t)c->seed};
+    cpl_batcher_options o = {.batch_size = c->batch_size, .batch_tokens = c->batch_tokens, .shuffle = 1,
+                             .seed = (uint64_t)c->seed};
+    cpl_status status = check_weights(t, err);
+    if (status != CPL_OK)
+        return status;
+    tell_large_pairs(t);
     CPL_TRY(cpl_batcher_new(&t->train, &t->data->train, &o, err), err, "cannot make batches");
     int64_t batches = cpl_batcher_batches(t->train), steps = batches / c->accumulate + (batches % c->accumulate != 0);
     t->steps_in_epoch = c->steps_per_epoch > 0 ? c->steps_per_epoch : steps;
@@ -36,7 +76,8 @@ static cpl_status make_batchers(cpl_trainer *t, cpl_error *err)
         cpl_log_warning(&t->log, "there are no validation pairs: the model of the last epoch is kept");
         return CPL_OK;
     }
-    o = (cpl_batcher_options){.batch_size = c->batch_size, .most_batches = c->validation_steps, .no_thread = 1};
+    o = (cpl_batcher_options){.batch_size = c->batch_size, .batch_tokens = c->batch_tokens,
+                              .most_batches = c->validation_steps, .no_thread = 1};
     CPL_TRY(cpl_batcher_new(&t->valid, &t->data->valid, &o, err), err, "cannot make validation batches");
     int64_t all = cpl_batcher_batches(t->valid);
     if (c->validation_steps > all)
@@ -192,10 +233,14 @@ cpl_binding cpl_trainer_average(const cpl_trainer *t)
     double source = 0, target = 0, products = 0;
     for (int64_t i = 0; i < rows->count; i++) {
         double s = rows->items[i].source, g = rows->items[i].target - 1;
-        source += s, target += g, products += s * g;
+        double weight = rows->weights ? rows->weights[rows->items[i].file] : 1;
+        source += weight * s, target += weight * g, products += weight * s * g;
     }
     cpl_binding b = t->whole[CPL_TRAIN];
-    double share = (double)b.batch / (double)rows->count;
+    int64_t pairs = cpl_rows_in_pass(rows), batches = cpl_batcher_batches(t->train);
+    if (t->training->batch_tokens > 0)
+        b.batch = (pairs + batches / 2) / batches;
+    double share = (double)b.batch / (double)pairs;
     int s = cpl_program_place(t->program, "s"), g = cpl_program_place(t->program, "t");
     b.rows[s] = (int64_t)(source * share + 0.5);
     b.rows[g] = (int64_t)(target * share + 0.5);

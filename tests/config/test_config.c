@@ -87,7 +87,7 @@ static void defaults_are_the_interfaces(void **state)
         {"training.schedule.name", "constant"}, {"training.schedule.warmup_steps", "0"},
         {"training.schedule.total_steps", "0"}, {"training.schedule.every", "0"}, {"training.schedule.factor", "0.5"},
         {"training.schedule.patience", "2"},
-        {"training.accumulate", "1"}, {"training.ema", "0"},
+        {"training.batch_tokens", "0"}, {"training.accumulate", "1"}, {"training.ema", "0"},
         {"training.clip_norm", "0"}, {"training.clip_tensor_norm", "0"},
         {"training.clip_value", "0"}, {"training.label_smoothing", "0"},
         {"training.epochs", "100"}, {"training.steps_per_epoch", "0"},

@@ -132,6 +132,27 @@ static void large_model(void **state)
           "batch_size: 8, max_steps: 3, validation_steps: 1", NULL);
 }
 
+/* The average of the weights, beside a model that is kept. */
+static void average_of_a_large_model(void **state)
+{
+    (void)state;
+    check("ema", "units: 512, encoder: {cell: lstm}, decoder: {cell: lstm}",
+          "batch_size: 8, max_steps: 3, validation_steps: 1, ema: 0.99, keep: 1, label_smoothing: 0.1", NULL);
+}
+
+/* Several batches in an update, whole and in pieces; batches of tokens. */
+static void grouped_and_token_batches(void **state)
+{
+    (void)state;
+    check("grouped", "units: 96, dropout: 0.2",
+          "batch_size: 256, accumulate: 2, max_steps: 4, validation_steps: 1, label_smoothing: 0.1", NULL);
+    check_within("grouped_pieces", "units: 96, dropout: 0.2",
+                 "batch_size: 256, accumulate: 2, max_steps: 4, validation_steps: 1, memory: 44MiB", NULL, 44 << 20);
+    check("tokens", "units: 96, dropout: 0.2", "batch_tokens: 3000, max_steps: 6, validation_steps: 1", NULL);
+    check_within("token_pieces", "units: 96, dropout: 0.2",
+                 "batch_tokens: 3000, max_steps: 6, validation_steps: 1, memory: 44MiB", NULL, 44 << 20);
+}
+
 static void without_state(void **state)
 {
     (void)state;
@@ -143,6 +164,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(small_model), cmocka_unit_test(large_data),
                                        cmocka_unit_test(large_batch), cmocka_unit_test(within_a_budget),
-                                       cmocka_unit_test(large_model), cmocka_unit_test(without_state)};
+                                       cmocka_unit_test(large_model),
+                                       cmocka_unit_test(average_of_a_large_model),
+                                       cmocka_unit_test(grouped_and_token_batches),
+                                       cmocka_unit_test(without_state)};
     return cmocka_run_group_tests(tests, find_binary, remove_top);
 }
