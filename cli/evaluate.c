@@ -1,4 +1,4 @@
-/* evaluate.c: couplet evaluate MODEL PAIRS.tsv, or couplet evaluate --outputs FILE PAIRS.tsv */
+/* evaluate.c: couplet evaluate MODEL… PAIRS.tsv, or couplet evaluate --outputs FILE PAIRS.tsv */
 #include "cli/cli.h"
 
 static int print_scores(cpl_model *model, const cpl_evaluate_options *options)
@@ -22,7 +22,8 @@ static int check_arguments(const cpl_cli_command *self, const cpl_cli_evaluate_f
     if (flags->outputs == NULL && flags->baseline != NULL)
         return cpl_cli_wrong("write the model's outputs with 'couplet generate', then give them as --outputs FILE",
                              "--baseline FILE is compared with --outputs FILE, not with a model");
-    return cpl_cli_count(self, positional, flags->outputs == NULL ? 2 : 1);
+    int least = flags->outputs == NULL ? 2 : 1;
+    return positional->count < least ? cpl_cli_count(self, positional, least) : -1;
 }
 
 int cpl_cli_evaluate(const cpl_cli_command *self, int argc, char **argv)
@@ -48,8 +49,9 @@ int cpl_cli_evaluate(const cpl_cli_command *self, int argc, char **argv)
         .json = flags.json,
         .generate = {CPL_CLI_DECODING_OPTIONS(flags)},
     };
-    if (positional.count == 2) {
-        cpl_status status = cpl_model_open(&model, positional.items[0], (int)flags.threads, &err);
+    if (positional.count > 1) {
+        cpl_status status = cpl_model_open_ensemble(&model, positional.items, positional.count - 1, (int)flags.threads,
+                                                    &err);
         if (status != CPL_OK)
             return cpl_cli_finish(status, &err);
     }

@@ -1,4 +1,4 @@
-/* generate.c: couplet generate MODEL */
+/* generate.c: couplet generate MODEL… */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv)
     cpl_model *model = NULL;
     FILE *in = NULL;
     int code = cpl_cli_parse(self, argc, argv, &flags, &positional);
-    if (code == -1)
+    if (code == -1 && positional.count < 1)
         code = cpl_cli_count(self, &positional, 1);
     if (code == -1)
         code = open_input(flags.i, &in);
@@ -73,7 +73,7 @@ int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv)
         .json = flags.json,
         .attention_folder = flags.attention,
     };
-    cpl_status status = cpl_model_open(&model, positional.items[0], (int)flags.threads, &err);
+    cpl_status status = cpl_model_open_ensemble(&model, positional.items, positional.count, (int)flags.threads, &err);
     code = status == CPL_OK ? write_lines(model, in, flags.o, &options) : cpl_cli_finish(status, &err);
     cpl_model_close(model);
     if (in != stdin)

@@ -30,9 +30,11 @@ static const page pages[] = {
     {"generate",
      "Writes exactly one line for each line read, in order; a blank line stays blank. It reads ahead at\n"
      "most one batch and never waits for input while it owes an answer. MODEL is a model.safetensors or\n"
-     "the folder of a run.",
+     "the folder of a run. Several are an ensemble: each step's probabilities are the mean of theirs.\n"
+     "They need the same target vocabulary; each reads the source by its own rules.",
      "echo 'ein mann fährt fahrrad .' | couplet generate de-en\n"
-     "couplet generate de-en/model.safetensors -i test.de -o test.en"},
+     "couplet generate de-en/model.safetensors -i test.de -o test.en\n"
+     "couplet generate run-1 run-2 run-3 --beam 5 -i test.de"},
     {"evaluate",
      "Generates from the sources of PAIRS.tsv and scores the outputs against its targets; or, with\n"
      "--outputs, scores lines that are already there. Both sides pass the target's text rules, unless\n"
@@ -153,11 +155,11 @@ void cpl_cli_overview(FILE *to)
     for (int i = 0; i < CPL_CLI_COMMAND_COUNT; i++) {
         const cpl_cli_command *c = cpl_cli_command_at(i);
         snprintf(use, sizeof use, "%s %s", c->name, c->positional);
-        fprintf(to, "    %-28s %s\n", use, c->summary);
+        fprintf(to, "    %-30s %s\n", use, c->summary);
     }
-    fprintf(to, "    %-28s %s\n", "help [COMMAND]", "the page of a command");
-    fprintf(to, "    %-28s %s\n", "help config", "every key of a configuration with its default");
-    fprintf(to, "\nOptions:\n    %-28s %s\n    %-28s %s\n", "-h, --help", "this page", "--version",
+    fprintf(to, "    %-30s %s\n", "help [COMMAND]", "the page of a command");
+    fprintf(to, "    %-30s %s\n", "help config", "every key of a configuration with its default");
+    fprintf(to, "\nOptions:\n    %-30s %s\n    %-30s %s\n", "-h, --help", "this page", "--version",
             "version, libraries and the kernels chosen");
     fprintf(to, "\nA first run:\n"
                 "    printf 'data: {train: pairs.tsv}\\n' > first.yaml     # lines: source, a tab, target\n"

@@ -544,6 +544,10 @@ CPL_API cpl_status cpl_plan(const cpl_train_options *options, int json, char **t
  * alone (cpl_extract) only cpl_encode can be asked. */
 typedef struct cpl_model cpl_model;
 CPL_API cpl_status cpl_model_open(cpl_model **model, const char *path, int threads, cpl_error *err);
+/* Several models that generate together: at each step the probabilities are the mean of theirs. Target vocabularies
+ * must be the same; each model reads the source by its own rules. It is used, and closed, like one model. */
+CPL_API cpl_status cpl_model_open_ensemble(cpl_model **model, const char *const *paths, int count, int threads,
+                                           cpl_error *err);
 CPL_API void cpl_model_close(cpl_model *model);
 
 typedef struct cpl_generate_options {
@@ -579,6 +583,7 @@ CPL_API cpl_status cpl_generate(char **output, cpl_model *model, const char *lin
 CPL_API cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_generate_options *options,
                                       cpl_message_sink message, void *user, cpl_error *err);
 
+/* An ensemble has scores of its outputs alone: accuracy, loss and perplexity are of one model. */
 typedef struct cpl_evaluate_options {
     const char *pairs;    /* TSV */
     const char *outputs;  /* a file of outputs instead of a model's; then model is NULL */

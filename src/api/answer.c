@@ -90,22 +90,27 @@ static int is_blank(const cpl_line *line)
     return i == line->length;
 }
 
-/* Appends the line's source row at *at. *words: 0 for a blank line, which appends nothing. */
-static cpl_status encode(cpl_model *m, const cpl_line *line, size_t *at, size_t *words, cpl_error *err)
+/* Appends the source row of the line that was encoded last at *at. */
+static cpl_status append(cpl_model *m, const cpl_line *line, size_t words, size_t *at, cpl_error *err)
 {
     int64_t pad_to = m->file->config->text.source.pad_to;
+    if (cpl_grow(&m->ids, &m->ids_capacity, *at + cpl_source_length(words, pad_to), sizeof *m->ids))
+        CPL_FAIL(err, CPL_FAILED, "out of memory for line %lld of %zu tokens", (long long)line->number, words);
+    if (words > 0)
+        memcpy(m->ids + *at + 1, m->line_ids, words * sizeof *m->ids);
+    *at += cpl_source_close(m->ids + *at, words, pad_to);
+    return CPL_OK;
+}
+
+/* Appends a line that is not blank at *at. *words: 0 for a blank line, which appends nothing. */
+static cpl_status encode(cpl_model *m, const cpl_line *line, size_t *at, size_t *words, cpl_error *err)
+{
     *words = 0;
     if (is_blank(line))
         return CPL_OK;
     CPL_TRY(cpl_codec_encode(m->source, line->text, line->length, &m->line_ids, &m->line_ids_capacity, words, NULL,
                              err), err, "line %lld", (long long)line->number);
-    if (*words == 0)
-        return CPL_OK;
-    if (cpl_grow(&m->ids, &m->ids_capacity, *at + cpl_source_length(*words, pad_to), sizeof *m->ids))
-        CPL_FAIL(err, CPL_FAILED, "out of memory for line %lld of %zu tokens", (long long)line->number, *words);
-    memcpy(m->ids + *at + 1, m->line_ids, *words * sizeof *m->ids);
-    *at += cpl_source_close(m->ids + *at, *words, pad_to);
-    return CPL_OK;
+    return *words > 0 ? append(m, line, *words, at, err) : CPL_OK;
 }
 
 /* What a model that copies needs besides, of the line that was encoded last. Only how many words the answer has is
@@ -137,6 +142,29 @@ static void point_at_rows(cpl_model *m, size_t count, int64_t rows)
     }
 }
 
+/* The same lines as the other models of an ensemble read them, each by its own rules. What one of them finds nothing in
+ * is [START] [END] for it. */
+static cpl_status encode_others(cpl_model *m, const cpl_line *lines, size_t count, cpl_error *err)
+{
+    for (int k = 0; k < m->more_count; k++) {
+        cpl_model *other = m->more[k];
+        size_t at = 0, words;
+        int64_t rows = 0;
+        CPL_TRY(reserve(other, count, err), err, "cannot answer");
+        for (size_t i = 0; i < count; i++) {
+            if (m->answers[i].blank)
+                continue;
+            CPL_TRY(cpl_codec_encode(other->source, lines[i].text, lines[i].length, &other->line_ids,
+                                     &other->line_ids_capacity, &words, NULL, err), err, "model %d", k + 2);
+            CPL_TRY(append(other, &lines[i], words, &at, err), err, "model %d", k + 2);
+            other->length[rows++] = (int64_t)cpl_source_length(words, other->file->config->text.source.pad_to);
+        }
+        point_at_rows(other, 0, rows);
+        m->more_sources[k] = (cpl_decode_source){.source = other->row, .length = other->length};
+    }
+    return CPL_OK;
+}
+
 /* The limit that people expect without giving one: twice the source and some, but never less than training saw. */
 static int64_t limit_of(const cpl_model *m, const cpl_generate_options *o, size_t words)
 {
@@ -144,7 +172,26 @@ static int64_t limit_of(const cpl_model *m, const cpl_generate_options *o, size_
     if (o->max_length > 0)
         return o->max_length;
     by_source = by_source > m->file->longest_target ? by_source : m->file->longest_target;
+    for (int k = 0; k < m->more_count; k++)
+        if (by_source < m->more[k]->file->longest_target)
+            by_source = m->more[k]->file->longest_target;
     return by_source > o->min_length ? by_source : o->min_length;
+}
+
+/* The mean of several models' attention is over the same words. */
+static cpl_status check_same_source(const cpl_model *m, cpl_error *err)
+{
+    const cpl_config_side *a = &m->file->config->text.source;
+    for (int k = 0; k < m->more_count; k++) {
+        const cpl_config_side *b = &m->more[k]->file->config->text.source;
+        if (a->tokens != b->tokens || a->standardize != b->standardize)
+            CPL_FAIL(err, CPL_USAGE, "the attention of an ensemble is the mean of its models', but the first reads its "
+                     "source as '%s' tokens of '%s' text, model %d as '%s' of '%s'",
+                     cpl_tokens_name((cpl_tokens)a->tokens), cpl_standardize_name((cpl_standardize)a->standardize),
+                     k + 2, cpl_tokens_name((cpl_tokens)b->tokens),
+                     cpl_standardize_name((cpl_standardize)b->standardize));
+    }
+    return CPL_OK;
 }
 
 cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, const cpl_generate_options *o,
@@ -168,9 +215,12 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
         m->number[rows++] = lines[i].number;
     }
     point_at_rows(m, count, rows);
+    CPL_TRY(encode_others(m, lines, count, err), err, "cannot read the source");
     cpl_decode_batch batch = {.count = rows, .source = m->row, .copy = m->copy_row, .length = m->length,
                               .most = m->most, .number = m->number, .temperature = o->temperature, .seed = o->seed,
-                              .attention = o->attention_folder != NULL};
+                              .attention = o->attention_folder != NULL, .more = m->more_sources};
+    if (batch.attention || o->coverage_penalty > 0)
+        CPL_TRY(check_same_source(m, err), err, "cannot see the attention");
     status = cpl_model_rules(m, o, &batch.rules, err);
     if (status != CPL_OK)
         return status;

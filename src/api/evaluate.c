@@ -31,7 +31,7 @@ static cpl_status check(const cpl_model *model, const cpl_evaluate_options *o, u
 {
     uint32_t of_model = cpl_figures_that_need(CPL_NEEDS_MODEL);
     cpl_status status = check_files(model, o, err);
-    *wanted = model ? cpl_figures_default() : cpl_figures_default() & ~of_model;
+    *wanted = model && model->more_count == 0 ? cpl_figures_default() : cpl_figures_default() & ~of_model;
     if (status == CPL_OK && o->metrics)
         status = cpl_figures_parse(o->metrics, wanted, err);
     if (status != CPL_OK)
@@ -40,6 +40,8 @@ static cpl_status check(const cpl_model *model, const cpl_evaluate_options *o, u
         if (!model && *wanted & of_model & cpl_figure_bit(i))
             CPL_FAIL(err, CPL_USAGE, "'%s' needs a model: a file of outputs has no probabilities",
                      cpl_figure_at(i)->name);
+    if (model && *wanted & of_model)
+        CPL_TRY(cpl_model_alone(model, "accuracy, loss and perplexity", err), err, "cannot count them");
     if (o->bootstrap < 0)
         CPL_FAIL(err, CPL_USAGE, "%lld resamples were asked for, expected at least 0", (long long)o->bootstrap);
     if (o->bootstrap && !(*wanted & ~of_model))

@@ -95,10 +95,83 @@ cpl_status cpl_model_whole(const cpl_model *m, cpl_error *err)
     return CPL_OK;
 }
 
+/* ---- ensembles ---- */
+
+/* Every model may choose each entry, so all must mean the same by it: equal by content, and in the same order. */
+static cpl_status same_target(const cpl_model *first, const cpl_model *m, const char *first_path, const char *path,
+                              cpl_error *err)
+{
+    const cpl_vocabulary *a = first->file->target, *b = m->file->target;
+    int64_t na = cpl_vocabulary_size(a), nb = cpl_vocabulary_size(b), least = na < nb ? na : nb;
+    for (int64_t i = 0; i < least; i++) {
+        size_t x, y;
+        const char *one = cpl_vocabulary_token(a, i, &x), *other = cpl_vocabulary_token(b, i, &y);
+        char shown[2][80];
+        if (x != y || memcmp(one, other, x) != 0)
+            CPL_FAIL(err, CPL_USAGE, "target entry %lld is '%s' in '%s' but '%s' in '%s': the models of an ensemble "
+                     "need the same target vocabulary", (long long)i, cpl_escape(shown[0], sizeof shown[0], one, x),
+                     first_path, cpl_escape(shown[1], sizeof shown[1], other, y), path);
+    }
+    if (na != nb)
+        CPL_FAIL(err, CPL_USAGE, "'%s' has %lld target entries, '%s' %lld: the models of an ensemble need the same "
+                 "target vocabulary", first_path, (long long)na, path, (long long)nb);
+    if (first->file->config->text.target.tokens != m->file->config->text.target.tokens)
+        CPL_FAIL(err, CPL_USAGE, "the target's tokens are of the kind '%s' in '%s' but '%s' in '%s'",
+                 cpl_tokens_name((cpl_tokens)first->file->config->text.target.tokens), first_path,
+                 cpl_tokens_name((cpl_tokens)m->file->config->text.target.tokens), path);
+    return CPL_OK;
+}
+
+static cpl_status join(cpl_model *m, const char *const *paths, int count, int threads, cpl_error *err)
+{
+    cpl_decoder *decoders[CPL_DECODE_MODELS] = {NULL};
+    m->more = cpl_alloc((size_t)count, sizeof(cpl_model *));
+    m->more_sources = cpl_alloc((size_t)count, sizeof *m->more_sources);
+    if (!m->more || !m->more_sources)
+        CPL_FAIL(err, CPL_FAILED, "out of memory");
+    for (int k = 1; k < count; k++) {
+        CPL_TRY(cpl_model_open(&m->more[k - 1], paths[k], threads, err), err, "model %d", k + 1);
+        m->more_count = k;
+        CPL_TRY(cpl_model_whole(m->more[k - 1], err), err, "cannot join model %d", k + 1);
+        CPL_TRY(same_target(m, m->more[k - 1], paths[0], paths[k], err), err, "cannot join '%s'", paths[k]);
+        decoders[k - 1] = m->more[k - 1]->decoder;
+    }
+    return cpl_decoder_join(m->decoder, decoders, count - 1, err);
+}
+
+cpl_status cpl_model_open_ensemble(cpl_model **model, const char *const *paths, int count, int threads, cpl_error *err)
+{
+    *model = NULL;
+    if (count < 1 || count > CPL_DECODE_MODELS)
+        CPL_FAIL(err, CPL_USAGE, "an ensemble of %d models, expected 1 to %d", count, CPL_DECODE_MODELS);
+    cpl_status status = cpl_model_open(model, paths[0], threads, err);
+    if (status == CPL_OK && count > 1)
+        status = cpl_model_whole(*model, err);
+    if (status == CPL_OK && count > 1)
+        status = join(*model, paths, count, threads, err);
+    if (status == CPL_OK)
+        return CPL_OK;
+    cpl_model_close(*model);
+    *model = NULL;
+    return status;
+}
+
+cpl_status cpl_model_alone(const cpl_model *m, const char *what, cpl_error *err)
+{
+    if (m->more_count == 0)
+        return CPL_OK;
+    CPL_FAIL(err, CPL_USAGE, "%s come from one model, but %d were given" CPL_HINT "an ensemble generates; the scores "
+             "of its outputs (bleu, chrf, exact, …) need no probabilities", what, m->more_count + 1);
+}
+
 void cpl_model_close(cpl_model *m)
 {
     if (!m)
         return;
+    for (int k = 0; k < m->more_count; k++)
+        cpl_model_close(m->more[k]);
+    cpl_release(m->more);
+    cpl_release(m->more_sources);
     cpl_line_encoder_free(m->encoder);
     cpl_decoder_free(m->decoder);
     cpl_engine_release(m->engine);

@@ -34,6 +34,9 @@ struct cpl_model {
     size_t rule_ids_capacity;
     cpl_answer *answers;
     size_t lines_capacity;
+    struct cpl_model **more; /* of an ensemble: the other models, which this one owns */
+    int more_count;
+    cpl_decode_source *more_sources; /* what each of them read */
 };
 
 enum { CPL_GENERATE_BATCH = 64 };
@@ -44,6 +47,8 @@ cpl_status cpl_model_open_encoder(cpl_model **model, const char *path, int threa
 cpl_status cpl_model_encoder(cpl_model *m, cpl_error *err);
 /* CPL_USAGE unless the model has more than its encoder: all but cpl_encode needs that. */
 cpl_status cpl_model_whole(const cpl_model *m, cpl_error *err);
+/* What asks for one model alone: an ensemble is CPL_USAGE. what: "loss", "scores". */
+cpl_status cpl_model_alone(const cpl_model *m, const char *what, cpl_error *err);
 
 /* The options' ranges: CPL_USAGE naming the option and its value. */
 cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err);

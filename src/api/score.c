@@ -251,6 +251,7 @@ cpl_status cpl_score_pairs(cpl_model *model, const cpl_score_options *o, FILE *o
     if (o->batch_size < 0)
         CPL_FAIL(err, CPL_USAGE, "batch_size is %lld, expected 0 (%d) or more", (long long)o->batch_size, SCORE_BATCH);
     CPL_TRY(cpl_model_whole(model, err), err, "cannot score");
+    CPL_TRY(cpl_model_alone(model, "probabilities of targets", err), err, "cannot score");
     model->file->kind->describe(&model->file->sizes, &d);
     scoring s = {.model = model, .mirrors = d.mirrors, .copies = d.copies};
     cpl_status status = read_pairs(&s, o->pairs, err);

@@ -21,20 +21,24 @@ cpl_status cpl_attention_begin(cpl_attention_record *a, int64_t count, cpl_error
     return CPL_OK;
 }
 
-/* The mean over the heads becomes row `step` of the sentence's matrix. `apart`: elements between two heads. */
-static int keep_row(cpl_attention_row *row, const float *weights, int64_t heads, int64_t apart, int64_t step,
-                    int64_t length)
+/* Row `number` of the sentence's matrix. */
+static int keep_row(cpl_attention_row *row, const float *weights, int64_t number, int64_t length)
 {
-    if (cpl_grow(&row->weights, &row->capacity, (size_t)((step + 1) * length), sizeof *row->weights))
+    if (cpl_grow(&row->weights, &row->capacity, (size_t)((number + 1) * length), sizeof *row->weights))
         return -1;
-    float *to = row->weights + step * length;
-    for (int64_t s = 0; s < length; s++) {
+    memcpy(row->weights + number * length, weights, (size_t)length * sizeof *weights);
+    return 0;
+}
+
+/* In place: the first head's numbers are read before they are overwritten. */
+static void mean_over_heads(float *x, int64_t heads, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
         float sum = 0;
         for (int64_t h = 0; h < heads; h++)
-            sum += weights[h * apart + s];
-        to[s] = sum / (float)heads;
+            sum += x[h * n + i];
+        x[i] = sum / (float)heads;
     }
-    return 0;
 }
 
 cpl_status cpl_attention_read(cpl_attention_record *a, cpl_program *program, cpl_attention_shape *of, cpl_error *err)
@@ -48,25 +52,22 @@ cpl_status cpl_attention_read(cpl_attention_record *a, cpl_program *program, cpl
     if (rank != 3 && rank != 4)
         CPL_FAIL(err, CPL_FAILED, "the attention weights have %d dimensions, expected [batch t s] or [heads batch t s]",
                  rank);
-    const int64_t *last = shape + rank - 3; /* batch, t, s */
-    *of = (cpl_attention_shape){.heads = rank == 4 ? shape[0] : 1, .batch = last[0], .width = last[1] * last[2]};
-    size_t n = (size_t)(of->heads * of->batch * of->width);
+    const int64_t *last = shape + rank - 3, heads = rank == 4 ? shape[0] : 1; /* batch, t, s */
+    *of = (cpl_attention_shape){.batch = last[0], .width = last[1] * last[2]};
+    size_t n = (size_t)(heads * of->batch * of->width);
     if (cpl_grow(&a->step, &a->step_capacity, n, sizeof *a->step))
         CPL_FAIL(err, CPL_FAILED, "out of memory for %zu attention weights", n);
     CPL_TRY(cpl_read(program, "weights", a->step, n, shape, &rank, err), err, "cannot read the attention");
+    mean_over_heads(a->step, heads, of->batch * of->width);
     return CPL_OK;
 }
 
-cpl_status cpl_attention_keep(cpl_attention_record *a, cpl_program *program, int64_t step, const int64_t *alive,
-                              const int64_t *length, cpl_error *err)
+cpl_status cpl_attention_keep(cpl_attention_record *a, const cpl_attention_shape *of, int64_t number,
+                              const int64_t *alive, const int64_t *length, cpl_error *err)
 {
-    cpl_attention_shape of;
-    cpl_status status = cpl_attention_read(a, program, &of, err);
-    if (status != CPL_OK)
-        return status;
-    for (int64_t i = 0; i < of.batch; i++)
-        if (alive[i] && keep_row(&a->rows[i], a->step + i * of.width, of.heads, of.batch * of.width, step, length[i]))
-            CPL_FAIL(err, CPL_FAILED, "out of memory for the attention of %lld tokens", (long long)step + 1);
+    for (int64_t i = 0; i < of->batch; i++)
+        if (alive[i] && keep_row(&a->rows[i], a->step + i * of->width, number, length[i]))
+            CPL_FAIL(err, CPL_FAILED, "out of memory for the attention of %lld tokens", (long long)number + 1);
     return CPL_OK;
 }
 

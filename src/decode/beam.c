@@ -171,44 +171,54 @@ static void advance(cpl_decoder *d, const cpl_decode_batch *b, int64_t i, int64_
 
 /* ---- a step ---- */
 
-/* Where each path looked: the mean over the heads. */
+/* Where each path looked. */
 static cpl_status look(cpl_decoder *d, const cpl_decode_batch *b, int64_t step, cpl_error *err)
 {
     cpl_beam *s = d->beam;
     cpl_attention_shape a;
     if (!b->attention && !(b->coverage_penalty > 0))
         return CPL_OK;
-    CPL_TRY(cpl_attention_read(&d->attention, d->step, &a, err), err, "cannot search");
-    for (int64_t r = 0; r < s->rows; r++) {
-        float *to = s->looks + step * s->tokens + s->look_at[r];
-        for (int64_t k = 0; d->alive[r] && k < s->length[r]; k++) {
-            float sum = 0;
-            for (int64_t h = 0; h < a.heads; h++)
-                sum += d->attention.step[(h * s->rows + r) * a.width + k];
-            to[k] = sum / (float)a.heads;
-        }
-    }
+    CPL_TRY(cpl_decoder_look(d, &a, err), err, "cannot search");
+    for (int64_t r = 0; r < s->rows; r++)
+        if (d->alive[r])
+            memcpy(s->looks + step * s->tokens + s->look_at[r], d->attention.step + r * a.width,
+                   (size_t)s->length[r] * sizeof *s->looks);
     return CPL_OK;
+}
+
+/* The states of a model go from the slots that paths stood in to those of the next step. */
+static void follow_states(cpl_decoder *of, const cpl_decoder *d, int64_t step)
+{
+    const cpl_beam *s = d->beam;
+    for (int p = 0; p < of->description.states; p++) {
+        int64_t n = of->description.state[p].width;
+        const real *before = of->state[of->now][p];
+        real *next = of->state[!of->now][p];
+        for (int64_t r = 0; r < s->rows; r++)
+            if (d->alive[r]) {
+                int64_t from = r / s->width * s->width + s->nodes[step * s->rows + r].parent;
+                memcpy(next + r * n, before + from * n, (size_t)n * sizeof(real));
+            }
+    }
+    of->now = !of->now;
 }
 
 /* States, and what was looked at, follow their paths to the slots of the next step. */
 static void follow(cpl_decoder *d, const cpl_decode_batch *b, int64_t step)
 {
     cpl_beam *s = d->beam;
-    for (int64_t r = 0; r < s->rows; r++) {
+    follow_states(d, d, step);
+    for (int k = 0; k < d->more_count; k++)
+        follow_states(d->more[k], d, step);
+    for (int64_t r = 0; b->coverage_penalty > 0 && r < s->rows; r++) {
         if (!d->alive[r])
             continue;
         int64_t from = r / s->width * s->width + s->nodes[step * s->rows + r].parent;
-        for (int p = 0; p < d->description.states; p++) {
-            int64_t n = d->description.state[p].width;
-            memcpy(d->state[!d->now][p] + r * n, d->state[d->now][p] + from * n, (size_t)n * sizeof(real));
-        }
         const float *now = s->looks + step * s->tokens + s->look_at[from], *seen = s->seen[step & 1] + s->look_at[from];
         float *next = s->seen[!(step & 1)] + s->look_at[r];
-        for (int64_t k = 0; b->coverage_penalty > 0 && k < s->length[r]; k++)
+        for (int64_t k = 0; k < s->length[r]; k++)
             next[k] = seen[k] + now[k];
     }
-    d->now = !d->now;
 }
 
 static cpl_status search(cpl_decoder *d, const cpl_decode_batch *b, int64_t step, cpl_error *err)
@@ -234,12 +244,22 @@ static cpl_status search(cpl_decoder *d, const cpl_decode_batch *b, int64_t step
 
 /* ---- a batch ---- */
 
-/* One path: END-less, in the first slot. */
-static cpl_status begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err)
+static cpl_status encode(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err)
 {
     CPL_TRY(cpl_beam_reserve(d, b, err), err, "cannot search");
     CPL_TRY(cpl_decoder_encode(d, b, err), err, "cannot search");
     CPL_TRY(cpl_beam_fan_out(d, b, err), err, "cannot search");
+    return CPL_OK;
+}
+
+/* One path: END-less, in the first slot. */
+static cpl_status begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err)
+{
+    CPL_TRY(encode(d, b, err), err, "cannot decode");
+    for (int k = 0; k < d->more_count; k++) {
+        cpl_decode_batch its = cpl_ensemble_batch(b, k);
+        CPL_TRY(encode(d->more[k], &its, err), err, "model %d", k + 2);
+    }
     cpl_beam *s = d->beam;
     for (int64_t r = 0; r < s->rows; r++) {
         d->token[r] = CPL_ID_START;
@@ -259,9 +279,8 @@ cpl_status cpl_beam_decode(cpl_decoder *d, const cpl_decode_batch *b, const cpl_
 {
     int64_t alive = b->count;
     CPL_TRY(begin(d, b, err), err, "cannot decode");
-    const cpl_geometry *fan = d->description.memories > 0 ? &d->beam->fan : NULL;
     for (int64_t step = 0; alive > 0; step++) {
-        CPL_TRY(cpl_decoder_step(d, d->beam->rows, fan, d->beam->memory, err), err, "cannot decode");
+        CPL_TRY(cpl_decoder_step(d, d->beam->rows, err), err, "cannot decode");
         CPL_TRY(search(d, b, step, err), err, "cannot decode");
         alive = 0;
         for (int64_t r = 0; r < d->beam->rows; r++)

@@ -139,5 +139,7 @@ cpl_status cpl_beam_fan_out(cpl_decoder *d, const cpl_decode_batch *b, cpl_error
         const cpl_geometry *from = &d->encode->geometry[cpl_program_symbol(d->encode, "s")];
         repeat_rows(s, from, t.data, t.width, s->memory[i]);
     }
+    d->fan = d->description.memories > 0 ? &s->fan : NULL;
+    d->memory = s->memory;
     return CPL_OK;
 }

@@ -64,6 +64,7 @@ void cpl_decoder_free(cpl_decoder *d)
     cpl_release(d->path);
     cpl_decode_copy_free(&d->copy);
     cpl_beam_free(d->beam);
+    cpl_release(d->more);
     cpl_release(d);
 }
 
@@ -80,8 +81,9 @@ int64_t cpl_decoder_plans(const cpl_decoder *d)
 /* ---- a step ---- */
 
 /* The lengths of the memories are the encode program's, or those of a geometry that repeats its sentences. */
-static cpl_status share_lengths(cpl_decoder *d, int64_t rows, const cpl_geometry *fan, cpl_error *err)
+static cpl_status share_lengths(cpl_decoder *d, int64_t rows, cpl_error *err)
 {
+    const cpl_geometry *fan = d->fan;
     int s = cpl_program_symbol(d->step, "s");
     if (!fan)
         return cpl_program_share_time(d->step, "s", d->encode, err);
@@ -91,40 +93,51 @@ static cpl_status share_lengths(cpl_decoder *d, int64_t rows, const cpl_geometry
     return CPL_OK;
 }
 
-static cpl_status feed_step(cpl_decoder *d, int64_t rows, const cpl_geometry *fan, real *const *memory,
-                            cpl_error *err)
+/* The other models of an ensemble go on with the same tokens, each from its own states. */
+static cpl_status step_others(cpl_decoder *d, int64_t rows, cpl_error *err)
+{
+    for (int k = 0; k < d->more_count; k++) {
+        cpl_decoder *other = d->more[k];
+        memcpy(other->token, d->token, (size_t)rows * sizeof *d->token);
+        memcpy(other->alive, d->alive, (size_t)rows * sizeof *d->alive);
+        CPL_TRY(cpl_decoder_step(other, rows, err), err, "model %d", k + 2);
+    }
+    return d->more_count > 0 ? cpl_ensemble_mix(d, err) : CPL_OK;
+}
+
+static cpl_status feed_step(cpl_decoder *d, int64_t rows, cpl_error *err)
 {
     const cpl_model_description *m = &d->description;
     CPL_TRY(cpl_feed_ids(d->step, "token", d->token_row, d->alive, rows, err), err, "cannot decode");
     if (m->memories > 0)
-        CPL_TRY(share_lengths(d, rows, fan, err), err, "cannot decode");
+        CPL_TRY(share_lengths(d, rows, err), err, "cannot decode");
     for (int i = 0; i < m->memories; i++) {
         cpl_tensor t;
-        if (!fan && !cpl_program_output(d->encode, m->memory[i].name, &t))
+        if (!d->fan && !cpl_program_output(d->encode, m->memory[i].name, &t))
             CPL_FAIL(err, CPL_FAILED, "the encode graph has no output '%s'", m->memory[i].name);
-        CPL_TRY(cpl_program_bind(d->step, m->memory[i].name, fan ? memory[i] : t.data, err), err, "cannot decode");
+        real *memory = d->fan ? d->memory[i] : t.data;
+        CPL_TRY(cpl_program_bind(d->step, m->memory[i].name, memory, err), err, "cannot decode");
     }
     for (int i = 0; i < m->states; i++)
         CPL_TRY(cpl_program_bind(d->step, m->state[i].name, d->state[d->now][i], err), err, "cannot decode");
     return CPL_OK;
 }
 
-cpl_status cpl_decoder_step(cpl_decoder *d, int64_t rows, const cpl_geometry *fan, real *const *memory,
-                            cpl_error *err)
+cpl_status cpl_decoder_step(cpl_decoder *d, int64_t rows, cpl_error *err)
 {
     const cpl_model_description *m = &d->description;
     if (m->mirrors) {
         d->steps++;
         return CPL_OK;
     }
-    CPL_TRY(feed_step(d, rows, fan, memory, err), err, "step %lld", (long long)d->steps);
+    CPL_TRY(feed_step(d, rows, err), err, "step %lld", (long long)d->steps);
     CPL_TRY(cpl_run(d->step, CPL_EVALUATE, err), err, "step %lld", (long long)d->steps);
     for (int i = 0; i < m->states; i++)
         CPL_TRY(cpl_read(d->step, m->state[i].name, d->state[!d->now][i],
                          (size_t)(d->room_rows * m->state[i].width), NULL, NULL, err), err, "cannot decode");
     d->now = !d->now;
     d->steps++;
-    return CPL_OK;
+    return step_others(d, rows, err);
 }
 
 /* ---- choosing ---- */
@@ -246,6 +259,7 @@ static cpl_status choose(cpl_decoder *d, const cpl_decode_batch *b, int64_t step
 cpl_status cpl_decoder_encode(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err)
 {
     d->now = 0;
+    d->fan = NULL;
     for (int i = 0; i < d->description.states; i++)
         memset(d->state[0][i], 0, (size_t)(b->count * d->description.state[i].width) * sizeof(real));
     if (!d->encode)
@@ -262,6 +276,17 @@ cpl_status cpl_decoder_encode(cpl_decoder *d, const cpl_decode_batch *b, cpl_err
     return CPL_OK;
 }
 
+/* One path for each row, of every model. */
+static cpl_status begin_others(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err)
+{
+    for (int k = 0; k < d->more_count; k++) {
+        cpl_decode_batch its = cpl_ensemble_batch(b, k);
+        CPL_TRY(cpl_decoder_reserve(d->more[k], &its, 1, err), err, "model %d", k + 2);
+        CPL_TRY(cpl_decoder_encode(d->more[k], &its, err), err, "model %d", k + 2);
+    }
+    return CPL_OK;
+}
+
 static cpl_status begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err)
 {
     CPL_TRY(cpl_decoder_reserve(d, b, 1, err), err, "cannot decode %lld sentences", (long long)b->count);
@@ -272,7 +297,8 @@ static cpl_status begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *er
         d->token[i] = CPL_ID_START;
         d->alive[i] = 1;
     }
-    return cpl_decoder_encode(d, b, err);
+    CPL_TRY(cpl_decoder_encode(d, b, err), err, "cannot decode");
+    return begin_others(d, b, err);
 }
 
 /* From what was chosen step by step to one list for each row. */
@@ -295,18 +321,22 @@ static cpl_status collect(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *
     return CPL_OK;
 }
 
-/* A parameter that is not a number is the usual cause of logits that are none: names the first one. */
-static cpl_status blame(const cpl_decoder *d, int64_t i, int64_t step, cpl_error *err)
+/* A parameter that is not a number is the usual cause of logits that are none: names the first one. Of the models of an
+ * ensemble the first that has such a parameter is to blame. */
+static cpl_status blame(const cpl_decoder *d, int64_t i, int64_t step, int model, cpl_error *err)
 {
-    const cpl_parameters *p = d->step->engine->parameters;
+    const cpl_parameters *p = (model > 0 ? d->more[model - 1] : d)->step->engine->parameters;
     for (size_t k = 0; k < cpl_parameters_count(p); k++) {
         const cpl_parameter_info *info = cpl_parameters_at(p, k);
         const real *x = cpl_parameters_value(p, k);
         for (int64_t e = 0; e < info->elements; e++)
             if (!isfinite(x[e]))
                 CPL_FAIL(err, CPL_FAILED, "row %lld, step %lld: the logits are not finite numbers; element %lld of "
-                         "'%s' is %g", (long long)i, (long long)step, (long long)e, info->path, (double)x[e]);
+                         "'%s' is %g%s", (long long)i, (long long)step, (long long)e, info->path, (double)x[e],
+                         model > 0 ? " in another model of the ensemble" : "");
     }
+    if (model < d->more_count)
+        return blame(d, i, step, model + 1, err);
     CPL_FAIL(err, CPL_FAILED, "row %lld, step %lld: the logits are not finite numbers, though all parameters are",
              (long long)i, (long long)step);
 }
@@ -315,8 +345,15 @@ cpl_status cpl_decoder_verdict(const cpl_decoder *d, int64_t count, cpl_error *e
 {
     for (int64_t i = 0; i < count; i++)
         if (d->rows[i].failed)
-            return blame(d, i, d->rows[i].failed, err);
+            return blame(d, i, d->rows[i].failed, 0, err);
     return CPL_OK;
+}
+
+static cpl_status keep_attention(cpl_decoder *d, const cpl_decode_batch *b, int64_t step, cpl_error *err)
+{
+    cpl_attention_shape of;
+    cpl_status status = cpl_decoder_look(d, &of, err);
+    return status == CPL_OK ? cpl_attention_keep(&d->attention, &of, step, d->alive, b->length, err) : status;
 }
 
 /* One path for each row. */
@@ -325,9 +362,9 @@ static cpl_status decode(cpl_decoder *d, const cpl_decode_batch *b, const cpl_de
     CPL_TRY(begin(d, b, err), err, "cannot decode");
     int64_t alive = b->count;
     for (int64_t step = 0; alive > 0; step++) {
-        CPL_TRY(cpl_decoder_step(d, b->count, NULL, NULL, err), err, "cannot decode");
+        CPL_TRY(cpl_decoder_step(d, b->count, err), err, "cannot decode");
         if (b->attention)
-            CPL_TRY(cpl_attention_keep(&d->attention, d->step, step, d->alive, b->length, err), err, "cannot decode");
+            CPL_TRY(keep_attention(d, b, step, err), err, "cannot decode");
         CPL_TRY(choose(d, b, step, err), err, "cannot decode");
         alive = 0;
         for (int64_t i = 0; i < b->count; i++)
@@ -342,6 +379,7 @@ cpl_status cpl_decode(cpl_decoder *d, const cpl_decode_batch *b, const cpl_decod
 {
     *rows = NULL;
     CPL_TRY(cpl_decode_check_temperature(b->temperature, err), err, "cannot decode");
+    CPL_TRY(cpl_ensemble_check(d, b, err), err, "cannot decode");
     if (b->beam == 0)
         return decode(d, b, rows, err);
     if (d->description.mirrors)

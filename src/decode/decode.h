@@ -1,5 +1,5 @@
 /* decode.h: from source ids to target ids, one token a step. Knows no text and no concrete model: a kind gives the
- * graphs, an engine the parameters.
+ * graphs, an engine the parameters. Several models may decide together (an ensemble).
  *
  *   cpl_decoder *d;
  *   CPL_TRY(cpl_decoder_new(&d, kind, &sizes, engine, err), err, "cannot decode");
@@ -25,10 +25,24 @@ cpl_status cpl_decoder_new(cpl_decoder **d, const cpl_model_kind *kind, const cp
                            cpl_error *err);
 void cpl_decoder_free(cpl_decoder *d); /* NULL is fine */
 
+enum { CPL_DECODE_MODELS = 16 }; /* of an ensemble, at most */
+
+/* Makes d an ensemble with other decoders, whose target vocabularies are the same: each step's probabilities are the
+ * mean of all models'. The others stay the caller's, must live as long as d decodes, and are used by d alone. A model
+ * that copies or has no decoder is CPL_USAGE. */
+cpl_status cpl_decoder_join(cpl_decoder *d, cpl_decoder *const *others, int count, cpl_error *err);
+
+/* The same sentences as another model of an ensemble reads them. */
+typedef struct cpl_decode_source {
+    const int32_t *const *source;
+    const int64_t *length;
+} cpl_decode_source;
+
 typedef struct cpl_decode_batch {
     int64_t count;
     const int32_t *const *source; /* [START] words [END], and padding where the model reads it: as in training */
     const int64_t *length;        /* of the source rows */
+    const cpl_decode_source *more; /* an ensemble: of each other model */
     const int32_t *const *copy;   /* a model that copies: extended ids of the source rows (data.h: cpl_row) */
     const int64_t *most;          /* tokens of each output at most; END is not counted */
     const int64_t *number;        /* by row: what a sample is drawn by, such as the line number; NULL: 0, 1, 2 … */
@@ -36,7 +50,8 @@ typedef struct cpl_decode_batch {
     uint64_t forbidden;           /* bit i: id i < 64 is never chosen. 0: the argmax of all logits, as in Keras: a model
                                    * that learned little may choose padding or START, which text does not show */
     uint64_t seed;                /* a draw is a pure function of (seed, number, step) */
-    int attention;                /* 1: keeps the attention weights; a model without any is CPL_USAGE */
+    int attention;                /* 1: keeps the attention weights; a model without any is CPL_USAGE. An ensemble's
+                                   * sources must then be equally long */
     cpl_decode_rules rules;
     int64_t beam;                 /* 0: one path, token by token; else beam search over so many at a time, at
                                    * temperature 0: never chooses padding, START or what has no probability */

@@ -25,6 +25,8 @@ struct cpl_decoder {
     int64_t room_rows, room_row_tokens;            /* the same of the step program */
     real *state[2][CPL_MODEL_PARTS];               /* [rows width], caller order: before and after a step */
     int now;                                       /* which of the two is before */
+    const cpl_geometry *fan; /* lengths of the memories by row, and those; NULL: they are the encode program's */
+    real *const *memory;
     cpl_decode_row *rows;                          /* [room_batch] */
     int32_t *token;                                /* this array and those below: [room_rows] */
     const int32_t **token_row;
@@ -40,6 +42,8 @@ struct cpl_decoder {
     cpl_attention_record attention;
     cpl_decode_copy copy;
     cpl_beam *beam; /* NULL: never searched */
+    cpl_decoder **more; /* of an ensemble: the other models' decoders, which take the tokens that this one chose */
+    int more_count;
     int64_t steps;
 };
 
@@ -50,14 +54,22 @@ void cpl_decoder_free_rows(cpl_decoder *d);
 /* Scratch of a thread, [vocabulary + longest]; which: 0 to 2. */
 real *cpl_decoder_scratch(const cpl_decoder *d, int thread, int which);
 
-/* decode.c: runs the encode program; its states go to state[0]. */
+/* decode.c: runs the encode program; its states go to state[0], and its memories stay where they are. */
 cpl_status cpl_decoder_encode(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err);
-/* Runs the step program on `token` and state[now]; the states after it are then state[now]. fan: the lengths of the
- * memories in `memory`, by row; NULL: those of the encode program. */
-cpl_status cpl_decoder_step(cpl_decoder *d, int64_t rows, const cpl_geometry *fan, real *const *memory,
-                            cpl_error *err);
+/* Runs the step program on `token` and state[now]; the states after it are then state[now]. Of an ensemble all models'
+ * step programs: the first one's logits are then the mean. */
+cpl_status cpl_decoder_step(cpl_decoder *d, int64_t rows, cpl_error *err);
 /* What decoding a batch came to: the error of its first row that failed. */
 cpl_status cpl_decoder_verdict(const cpl_decoder *d, int64_t count, cpl_error *err);
+
+/* ensemble.c: the batch as the ensemble's model 1 + k reads it. */
+cpl_decode_batch cpl_ensemble_batch(const cpl_decode_batch *b, int k);
+/* Refuses what an ensemble cannot do with the batch. */
+cpl_status cpl_ensemble_check(const cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err);
+/* After the step of each model: their mean becomes the logits of this one. */
+cpl_status cpl_ensemble_mix(cpl_decoder *d, cpl_error *err);
+/* Where each row of the last step looked, into d->attention.step: the mean over the models. */
+cpl_status cpl_decoder_look(cpl_decoder *d, cpl_attention_shape *of, cpl_error *err);
 
 /* beam.c */
 cpl_status cpl_beam_decode(cpl_decoder *d, const cpl_decode_batch *b, const cpl_decoded **rows, cpl_error *err);

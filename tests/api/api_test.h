@@ -60,7 +60,8 @@ static inline void place_remove(const place *p)
 
 enum { WORDS = 26 }; /* a … z; with the special entries 30 */
 
-static inline cpl_vocabulary *letters(void)
+/* One entry for each letter, which are WORDS. */
+static inline cpl_vocabulary *letters_of(const char *alphabet)
 {
     static const char *const special[] = {"", "[UNK]", "[START]", "[END]"};
     cpl_json *array = cpl_json_array();
@@ -68,13 +69,18 @@ static inline cpl_vocabulary *letters(void)
     cpl_error err = CPL_ERROR_INIT;
     for (int i = 0; i < 4; i++)
         cpl_json_add_text(array, special[i], strlen(special[i]));
-    for (int i = 0; i < WORDS; i++) {
-        char c = (char)('a' + i);
-        cpl_json_add_text(array, &c, 1);
-    }
+    for (int i = 0; i < WORDS; i++)
+        cpl_json_add_text(array, alphabet + i, 1);
     must(cpl_vocabulary_from_json(&v, array, &err), &err);
     cpl_json_free(array);
     return v;
+}
+
+static const char ALPHABET[] = "abcdefghijklmnopqrstuvwxyz";
+
+static inline cpl_vocabulary *letters(void)
+{
+    return letters_of(ALPHABET);
 }
 
 /* Changes the parameters before they are written. */
@@ -115,15 +121,15 @@ static inline void endless(cpl_parameters *p)
     values_of(p, "decoder.output.bias", &n)[CPL_ID_WORDS] = 10;
 }
 
-/* Builds, and saves without any training. */
-static inline void model_write(const place *p, shaper shape, const char *const *set, int sets)
+/* Builds, and saves without any training. targets: the letters of the target. */
+static inline void model_write_for(const place *p, const char *targets, shaper shape, const char *const *set, int sets)
 {
     cpl_config *config;
     cpl_engine *engine;
     cpl_decoder *decoder;
     cpl_model_set *models;
     cpl_error err = CPL_ERROR_INIT;
-    cpl_vocabulary *source = letters(), *target = letters();
+    cpl_vocabulary *source = letters(), *target = letters_of(targets);
     must(cpl_config_default(&config, &err), &err);
     must(cpl_config_set_pair(config, "model.units=16", &err), &err);
     for (int i = 0; i < sets; i++)
@@ -144,6 +150,11 @@ static inline void model_write(const place *p, shaper shape, const char *const *
     cpl_vocabulary_free(source);
     cpl_vocabulary_free(target);
     cpl_config_free(config);
+}
+
+static inline void model_write(const place *p, shaper shape, const char *const *set, int sets)
+{
+    model_write_for(p, ALPHABET, shape, set, sets);
 }
 
 static inline cpl_model *model_open(const place *p)
