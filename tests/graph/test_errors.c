@@ -341,7 +341,28 @@ static void nodes_of_another_graph(void **state)
     cpl_program_free(p);
 }
 
+/* user: what is minimised: the figure without smoothing, or a smoothing that is none. */
+static void smoothed(cpl_graph *g, const void *user)
+{
+    const double *smoothing = user;
+    cpl_node *x = cpl_input(g, "x", CPL_REALS(3), "batch t in"), *y = cpl_input(g, "y", CPL_ID("words", 5), "batch t");
+    cpl_node *logits = cpl_dense(g, "output", x, &(cpl_dense_options){.units = 5, .dim = "vocab"}), *plain;
+    cpl_loss_result r = cpl_smoothed_cross_entropy(g, logits, y, *smoothing, &plain);
+    cpl_minimize(g, *smoothing == 0.25 ? plain : r.loss);
+}
+
+static void a_figure_is_not_minimised(void **state)
+{
+    (void)state;
+    const double smoothings[] = {0.25, 1, 0.1};
+    NOT_COMPILED(smoothed, &smoothings[0], "output 3 of 'linear_cross_entropy' is a figure to read, it has no gradient",
+                 "minimize the loss itself");
+    NOT_COMPILED(smoothed, &smoothings[1], "the smoothing of a loss is 1, expected 0 … below 1");
+    cpl_program_free(compiled(smoothed, &smoothings[2], NULL));
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_figure_is_not_minimised),
     cmocka_unit_test(case_A01_units_as_logits),
     cmocka_unit_test(case_A01_units_equal_to_vocab),
     cmocka_unit_test(case_A01_logits_of_another_vocabulary),
