@@ -640,8 +640,8 @@ CPL_API cpl_status cpl_encode_lines(const char *model, const cpl_encode_options 
  * such as those that training.keep left. They must be of one shape, with the same vocabularies and text rules. */
 CPL_API cpl_status cpl_average_models(const char *const *models, int count, const char *output, cpl_error *err);
 
-/* Options, layers, sizes, history, checksum of each tensor. */
-CPL_API cpl_status cpl_inspect(const char *path, int json, char **text, cpl_error *err);
+/* Options, layers, sizes, history, checksum of each tensor; of a model, or of a part that cpl_extract wrote. */
+CPL_API cpl_status cpl_inspect(const char *model, int json, char **text, cpl_error *err);
 
 /* Weights from Keras (.weights.h5), whose attribute paths are those of the reference classes: encoder/embedding,
  * encoder/rnn/forward_layer/cell, decoder/attention/mha/query_dense … Text files of vocabularies: a token a line, the

@@ -1,5 +1,5 @@
-/* inspect.c: what a model file holds. The layers and the names of their dimensions are not in the file: they follow
- * from its options, by tracing the model once. */
+/* inspect.c: what a model file holds, or a file with a part of a model. The layers and the names of their dimensions
+ * are not in the file: they follow from its options, by tracing the whole model once. */
 #include <inttypes.h>
 #include <string.h>
 #include "api/model.h"
@@ -7,6 +7,14 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
+
+typedef struct inspected {
+    cpl_model_file *file;
+    cpl_program *program;               /* of the whole model */
+    const cpl_parameter_info **present; /* those that the file has, in the model's order */
+    size_t count;
+    int64_t elements;
+} inspected;
 
 static uint64_t checksum(const cpl_tensor_entry *t)
 {
@@ -28,24 +36,25 @@ static int same_layer(const char *a, const char *b)
 
 /* ---- text ---- */
 
-static void text_of_file(const cpl_model *m, cpl_str *to)
+static void text_of_file(const inspected *m, cpl_str *to)
 {
     const cpl_model_file *f = m->file;
-    cpl_str_printf(to, "%s, written by Couplet %s%s\n", f->type, f->version,
-                   f->is_checkpoint ? ": a checkpoint" : "");
+    cpl_str_add(to, f->type);
+    if (f->part)
+        cpl_str_printf(to, ", its part '%s'", f->part);
+    cpl_str_printf(to, ", written by Couplet %s%s\n", f->version, f->is_checkpoint ? ": a checkpoint" : "");
     cpl_str_printf(to, "epoch %" PRId64 ", step %" PRId64 "\n", f->epoch, f->step);
-    cpl_str_printf(to, "parameters        %" PRId64 "\n", cpl_parameters_elements(m->engine->parameters));
+    cpl_str_printf(to, "parameters        %" PRId64 "\n", m->elements);
     cpl_str_printf(to, "source vocabulary %" PRId64 " entries\n", f->sizes.source_vocabulary);
     cpl_str_printf(to, "target vocabulary %" PRId64 " entries\n", f->sizes.target_vocabulary);
     cpl_str_printf(to, "longest target    %" PRId64 " tokens\n", f->longest_target);
 }
 
-static void text_of_layers(const cpl_model *m, cpl_str *to)
+static void text_of_layers(const inspected *m, cpl_str *to)
 {
-    const cpl_parameters *p = m->engine->parameters;
     cpl_str_add(to, "\nlayers\n");
-    for (size_t i = 0; i < cpl_parameters_count(p); i++) {
-        const cpl_parameter_info *info = cpl_parameters_at(p, i);
+    for (size_t i = 0; i < m->count; i++) {
+        const cpl_parameter_info *info = m->present[i];
         cpl_str_printf(to, "  %-40s [", info->path);
         for (int k = 0; k < info->rank; k++)
             cpl_str_printf(to, "%s%s=%" PRId64, k ? " " : "", info->dim[k], info->size[k]);
@@ -53,7 +62,7 @@ static void text_of_layers(const cpl_model *m, cpl_str *to)
     }
 }
 
-static void text_of_tensors(const cpl_model *m, cpl_str *to)
+static void text_of_tensors(const inspected *m, cpl_str *to)
 {
     cpl_str_add(to, "\nchecksums\n");
     for (size_t i = 0; i < cpl_tensor_file_count(m->file->tensors); i++) {
@@ -62,7 +71,7 @@ static void text_of_tensors(const cpl_model *m, cpl_str *to)
     }
 }
 
-static void text_of_options(const cpl_model *m, cpl_str *to)
+static void text_of_options(const inspected *m, cpl_str *to)
 {
     char key[CPL_CONFIG_KEY_SIZE];
     cpl_str_add(to, "\noptions\n");
@@ -108,17 +117,16 @@ static cpl_json *json_of_parameter(const cpl_parameter_info *info)
     return o;
 }
 
-static cpl_json *json_of_layers(const cpl_parameters *p)
+static cpl_json *json_of_layers(const inspected *m)
 {
     cpl_json *layers = cpl_json_array();
-    size_t count = cpl_parameters_count(p);
-    for (size_t i = 0, next; i < count; i = next) {
-        const char *path = cpl_parameters_at(p, i)->path;
+    for (size_t i = 0, next; i < m->count; i = next) {
+        const char *path = m->present[i]->path;
         cpl_json *layer = cpl_json_object(), *list = cpl_json_array();
         int64_t elements = 0;
-        for (next = i; next < count && same_layer(path, cpl_parameters_at(p, next)->path); next++) {
-            elements += cpl_parameters_at(p, next)->elements;
-            cpl_json_add(list, json_of_parameter(cpl_parameters_at(p, next)));
+        for (next = i; next < m->count && same_layer(path, m->present[next]->path); next++) {
+            elements += m->present[next]->elements;
+            cpl_json_add(list, json_of_parameter(m->present[next]));
         }
         cpl_json_set_bytes(layer, "name", path, layer_length(path));
         cpl_json_set_int(layer, "parameters", elements);
@@ -148,21 +156,23 @@ static cpl_json *json_of_tensors(const cpl_tensor_file *f)
 }
 
 /* The history goes into the object, which frees it. */
-static cpl_status json_of_model(const cpl_model *m, cpl_json *history, cpl_str *to, cpl_error *err)
+static cpl_status json_of_model(const inspected *m, cpl_json *history, cpl_str *to, cpl_error *err)
 {
     const cpl_model_file *f = m->file;
     cpl_json *root = cpl_json_object();
     cpl_json_set_text(root, "type", f->type);
+    if (f->part)
+        cpl_json_set_text(root, "part", f->part);
     cpl_json_set_text(root, "version", f->version);
     cpl_json_set_bool(root, "checkpoint", f->is_checkpoint);
     cpl_json_set_int(root, "epoch", f->epoch);
     cpl_json_set_int(root, "step", f->step);
-    cpl_json_set_int(root, "parameters", cpl_parameters_elements(m->engine->parameters));
+    cpl_json_set_int(root, "parameters", m->elements);
     cpl_json_set_int(root, "source_vocabulary", f->sizes.source_vocabulary);
     cpl_json_set_int(root, "target_vocabulary", f->sizes.target_vocabulary);
     cpl_json_set_int(root, "longest_target", f->longest_target);
     cpl_json_set(root, "options", cpl_config_to_json(f->config));
-    cpl_json_set(root, "layers", json_of_layers(m->engine->parameters));
+    cpl_json_set(root, "layers", json_of_layers(m));
     cpl_json_set(root, "history", history);
     cpl_json_set(root, "tensors", json_of_tensors(f->tensors));
     cpl_status status = root ? cpl_json_write(root, to, err) : cpl_error_set(err, CPL_FAILED, "out of memory");
@@ -173,7 +183,7 @@ static cpl_status json_of_model(const cpl_model *m, cpl_json *history, cpl_str *
 
 /* ---- both ---- */
 
-static cpl_status inspect(const cpl_model *m, int json, cpl_str *to, cpl_error *err)
+static cpl_status inspect(const inspected *m, int json, cpl_str *to, cpl_error *err)
 {
     cpl_json *history;
     CPL_TRY(cpl_json_parse(&history, m->file->history, m->file->history_length, err), err, "cannot read the history");
@@ -188,18 +198,46 @@ static cpl_status inspect(const cpl_model *m, int json, cpl_str *to, cpl_error *
     return CPL_OK;
 }
 
-cpl_status cpl_inspect(const char *path, int json, char **text, cpl_error *err)
+/* Traces the model and checks the file's weights against it. */
+static cpl_status look_into(inspected *m, const char *path, cpl_error *err)
 {
-    cpl_model *m;
+    cpl_model_file *f;
+    cpl_str table = {0};
+    cpl_compile_options o = {.name = "the model", .threads = 1, .inference = 1};
+    CPL_TRY(cpl_model_file_open(&m->file, path, err), err, "cannot inspect '%s'", path);
+    f = m->file;
+    CPL_TRY(cpl_compile(&m->program, f->kind->score, &f->sizes, &o, err), err, "cannot inspect '%s'", path);
+    const cpl_parameters *p = m->program->engine->parameters;
+    cpl_status status = f->part ? cpl_model_file_load_part(f, f->part, p, &table, err)
+                                : cpl_model_file_load_parameters(f, p, err);
+    cpl_str_free(&table);
+    CPL_TRY(status, err, "cannot inspect '%s'", path);
+    m->present = cpl_alloc(cpl_parameters_count(p) + 1, sizeof(const cpl_parameter_info *));
+    if (!m->present)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for a list of %zu weights", cpl_parameters_count(p));
+    for (size_t i = 0; i < cpl_parameters_count(p); i++) {
+        const cpl_parameter_info *info = cpl_parameters_at(p, i);
+        if (!cpl_tensor_file_find(f->tensors, info->path))
+            continue;
+        m->present[m->count++] = info;
+        m->elements += info->elements;
+    }
+    return CPL_OK;
+}
+
+cpl_status cpl_inspect(const char *model, int json, char **text, cpl_error *err)
+{
+    inspected m = {0};
     cpl_str out = {0};
+    char *path = cpl_model_path(model);
     *text = NULL;
-    cpl_status status = cpl_model_open(&m, path, 1, err);
-    if (status != CPL_OK)
-        return status;
-    status = cpl_model_whole(m, err);
+    cpl_status status = path ? look_into(&m, path, err) : cpl_error_set(err, CPL_FAILED, "out of memory");
     if (status == CPL_OK)
-        status = inspect(m, json, &out, err);
-    cpl_model_close(m);
+        status = inspect(&m, json, &out, err);
+    cpl_release(m.present);
+    cpl_program_free(m.program);
+    cpl_model_file_close(m.file);
+    cpl_release(path);
     if (status == CPL_OK && !(*text = cpl_str_take(&out)))
         status = cpl_error_set(err, CPL_FAILED, "out of memory for the result");
     cpl_str_free(&out);
