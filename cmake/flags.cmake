@@ -25,13 +25,17 @@ set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
 
 set(CPL_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
 
 add_library(cpl_flags INTERFACE)
 if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
-    target_compile_options(cpl_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-                           -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla $<$<BOOL:${CPL_WERROR}>:-Werror>)
+    target_compile_options(cpl_flags INTERFACE -Wall -Wextra -Wshadow -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla
+                           $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+                           $<$<BOOL:${CPL_WERROR}>:-Werror>)
 endif()
 if(CPL_SANITIZE)
     set(sanitize -fsanitize=${CPL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -47,6 +47,41 @@ cpl_find(YAML yaml.h yaml)
 cpl_find(ZLIB zlib.h z)
 cpl_find(HDF5 hdf5.h hdf5 hdf5/serial hdf5_serial) # Debian has one of several beside the other
 
+# SentencePiece is written in C++: its one file of ours needs a C++ compiler, and everything that links it C++'s own
+# library. Without either the build goes on with C alone.
+option(CPL_WITHOUT_SENTENCEPIECE "build without sentencepiece" OFF)
+find_path(CPL_SENTENCEPIECE_INCLUDE sentencepiece_trainer.h)
+find_library(CPL_SENTENCEPIECE_LIBRARY sentencepiece)
+find_library(CPL_SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train)
+mark_as_advanced(CPL_WITHOUT_SENTENCEPIECE CPL_SENTENCEPIECE_INCLUDE CPL_SENTENCEPIECE_LIBRARY
+                 CPL_SENTENCEPIECE_TRAIN_LIBRARY)
+set(CPL_HAVE_SENTENCEPIECE OFF)
+if(CPL_WITHOUT_SENTENCEPIECE)
+    list(APPEND cpl_summary "sentencepiece: left out")
+elseif(NOT CPL_SENTENCEPIECE_INCLUDE OR NOT CPL_SENTENCEPIECE_LIBRARY OR NOT CPL_SENTENCEPIECE_TRAIN_LIBRARY)
+    list(APPEND cpl_summary "sentencepiece: missing")
+else()
+    include(CheckLanguage)
+    check_language(CXX)
+    if(CMAKE_CXX_COMPILER)
+        enable_language(CXX)
+        set(CPL_HAVE_SENTENCEPIECE ON)
+        target_compile_definitions(cpl_libraries INTERFACE CPL_HAVE_SENTENCEPIECE)
+        target_include_directories(cpl_libraries SYSTEM INTERFACE ${CPL_SENTENCEPIECE_INCLUDE})
+        set(cxx stdc++)
+        if("c++" IN_LIST CMAKE_CXX_IMPLICIT_LINK_LIBRARIES)
+            set(cxx c++)
+        endif()
+        list(APPEND CPL_LINK $<BUILD_INTERFACE:${CPL_SENTENCEPIECE_TRAIN_LIBRARY}>
+             $<BUILD_INTERFACE:${CPL_SENTENCEPIECE_LIBRARY}> $<INSTALL_INTERFACE:sentencepiece_train>
+             $<INSTALL_INTERFACE:sentencepiece> ${cxx})
+        set(CPL_PC_PRIVATE "-lsentencepiece_train -lsentencepiece -l${cxx} ${CPL_PC_PRIVATE}")
+        list(APPEND cpl_summary "sentencepiece: ${CPL_SENTENCEPIECE_LIBRARY}")
+    else()
+        list(APPEND cpl_summary "sentencepiece: no C++ compiler")
+    endif()
+endif()
+
 message(STATUS "couplet ${PROJECT_VERSION}: ${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}, "
                "${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_BUILD_TYPE} ${CPL_SANITIZE}")
 foreach(line IN LISTS cpl_summary)

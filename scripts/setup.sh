@@ -26,9 +26,9 @@ go_on() {
 other_system() {
     cat <<END
 setup: this is neither Debian nor Ubuntu; the packages are called
-  dnf install    gcc cmake make pkgconf libcmocka-devel jansson-devel utf8proc-devel libyaml-devel zlib-devel hdf5-devel
-  pacman -S      gcc cmake make pkgconf cmocka jansson libutf8proc libyaml zlib hdf5
-  brew install   cmake make pkgconf cmocka jansson utf8proc libyaml zlib hdf5
+  dnf install    gcc cmake make pkgconf libcmocka-devel jansson-devel utf8proc-devel libyaml-devel zlib-devel hdf5-devel gcc-c++ sentencepiece-devel
+  pacman -S      gcc cmake make pkgconf cmocka jansson libutf8proc libyaml zlib hdf5 sentencepiece
+  brew install   cmake make pkgconf cmocka jansson utf8proc libyaml zlib hdf5 sentencepiece
 END
     go_on "optional libraries that are not installed"
 }
@@ -37,10 +37,12 @@ have apt-get && have dpkg-query || other_system
 
 missing=
 have_compiler || missing="$missing gcc"
+have c++ || have g++ || have clang++ || missing="$missing g++"
 have cmake || missing="$missing cmake"
 have make || missing="$missing make"
 have pkg-config || missing="$missing pkg-config"
-for package in libc6-dev libcmocka-dev libjansson-dev libutf8proc-dev libyaml-dev zlib1g-dev libhdf5-dev; do
+for package in libc6-dev libcmocka-dev libjansson-dev libutf8proc-dev libyaml-dev zlib1g-dev libhdf5-dev \
+    libsentencepiece-dev; do
     installed "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

@@ -28,7 +28,6 @@ static cpl_status write_side(cpl_model *m, int target, const cpl_slice *text, in
 {
     size_t count;
     cpl_codec *codec = target ? m->target : m->source;
-    const cpl_config *config = m->file->config;
     if (raw) {
         cpl_str_add_bytes(to, text->text, text->length);
         return CPL_OK;
@@ -36,7 +35,7 @@ static cpl_status write_side(cpl_model *m, int target, const cpl_slice *text, in
     CPL_TRY(cpl_codec_encode(codec, text->text, text->length, &m->line_ids, &m->line_ids_capacity, &count, NULL, err),
             err, "cannot read a %s", target ? "reference" : "source");
     const cpl_token *tokens = cpl_codec_tokens(codec, &count);
-    cpl_join((cpl_tokens)(target ? config->text.target.tokens : config->text.source.tokens), tokens, count, to);
+    cpl_codec_join(codec, tokens, count, to);
     return CPL_OK;
 }
 

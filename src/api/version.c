@@ -37,6 +37,11 @@ static const struct {
 #else
     {"hdf5", "weights from and to Keras", 0},
 #endif
+#ifdef CPL_HAVE_SENTENCEPIECE
+    {"sentencepiece", "subwords", 1},
+#else
+    {"sentencepiece", "subwords", 0},
+#endif
 };
 
 char *cpl_version_text(void)

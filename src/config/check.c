@@ -1,5 +1,5 @@
 /* check.c: what no single key can tell: keys that need or exclude each other. One function for each group; the model's
- * is in check_model.c. */
+ * is in check_model.c, the text's in check_text.c. */
 #include "config/table.h"
 
 #include <inttypes.h>
@@ -24,17 +24,6 @@ const char *cpl_option_where(const cpl_config *c, const char *key, char *buffer)
     if (line > 0 && c->path != NULL)
         snprintf(buffer, CPL_ERROR_WIDTH, "%.300s:%d: ", c->path, line);
     return buffer;
-}
-
-static cpl_status check_side(const cpl_config *c, const cpl_config_side *side, const char *name, cpl_error *err)
-{
-    char key[CPL_CONFIG_KEY_SIZE], at[CPL_ERROR_WIDTH];
-    snprintf(key, sizeof key, "text.%s.vocabulary_size", name);
-    if (side->vocabulary_size > 0 && side->vocabulary_size < 5)
-        CPL_FAIL(err, CPL_USAGE,
-                 "%s'%s' got %" PRId64 ", expected 5 or more (4 entries are special), or 0 for no limit",
-                 cpl_option_where(c, key, at), key, side->vocabulary_size);
-    return CPL_OK;
 }
 
 static cpl_status check_optimizer(const cpl_config *c, cpl_error *err)
@@ -152,9 +141,7 @@ cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *er
     if (status == CPL_OK)
         status = cpl_config_check_model(c, err);
     if (status == CPL_OK)
-        status = check_side(c, &c->text.source, "source", err);
-    if (status == CPL_OK)
-        status = check_side(c, &c->text.target, "target", err);
+        status = cpl_config_check_text(c, err);
     if (status == CPL_OK)
         status = cpl_config_check_files(c, for_training, err);
     if (status == CPL_OK)

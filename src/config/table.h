@@ -56,6 +56,8 @@ const char *cpl_option_where(const cpl_config *c, const char *key, char *buffer)
 cpl_status cpl_config_check_autoencoder(const cpl_config *c, cpl_error *err);
 /* file.c: a vocabulary, and what it takes the place of. */
 cpl_status cpl_config_check_files(const cpl_config *c, int for_training, cpl_error *err);
+/* check_text.c: what the kind of tokens asks of a side's other keys. */
+cpl_status cpl_config_check_text(const cpl_config *c, cpl_error *err);
 /* check_model.c: which parts of a model fit together. */
 cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err);
 

@@ -116,10 +116,23 @@ static cpl_status read_all(cpl_maker *m, cpl_error *err)
         r->valid_lines = m->valid_text->counts;
         if (m->valid.count == 0)
             return refuse_empty(m, m->options->pairs ? "usable" : "validation", &r->valid_lines, err);
-        if (m->train.count)
-            status = cpl_share_overlap(&m->train, &m->valid, r, err);
     }
     return status;
+}
+
+/* Subwords, and what can only be told of the rows that are left then. */
+static cpl_status encode_subwords(cpl_maker *m, cpl_error *err)
+{
+    cpl_data_report *r = &m->d->report;
+    int trains = m->options->pairs == NULL, apart = r->valid_lines.lines > 0;
+    cpl_status status = cpl_maker_subwords(m, err);
+    if (status != CPL_OK)
+        return status;
+    if (trains && m->train.count == 0)
+        return refuse_empty(m, "training", &r->lines, err);
+    if (m->valid.count == 0)
+        return refuse_empty(m, trains ? "validation" : "usable", apart ? &r->valid_lines : &r->lines, err);
+    return trains && apart ? cpl_share_overlap(&m->train, &m->valid, r, err) : CPL_OK;
 }
 
 /* ---- what stays ---- */
@@ -211,6 +224,8 @@ static cpl_status make(cpl_maker *m, cpl_error *err)
 {
     cpl_status status = read_all(m, err);
     if (status == CPL_OK)
+        status = encode_subwords(m, err);
+    if (status == CPL_OK)
         status = cpl_maker_vocabularies(m, err);
     if (status == CPL_OK)
         status = cpl_maker_copy(m, err);
@@ -225,16 +240,44 @@ static cpl_status make(cpl_maker *m, cpl_error *err)
     return status;
 }
 
-static cpl_encode_side make_side(const cpl_config_side *c, int limits, cpl_side_report *report)
+/* Other pairs than those to train on (evaluate) are cut with the given vocabulary at once, and have no limits. */
+static cpl_encode_side make_side(const cpl_config_side *c, const cpl_vocabulary *given, int trains,
+                                 cpl_side_report *report)
 {
+    int later = trains && cpl_tokens_are_subwords((cpl_tokens)c->tokens);
     return (cpl_encode_side){
         .rules = {(cpl_tokens)c->tokens, (cpl_standardize)c->standardize},
-        .limit = limits ? c->max_length : 0,
+        .kind = later ? CPL_TOKENS_SPACE : (cpl_tokens)c->tokens,
+        .vocabulary = given,
+        .limit = trains ? c->max_length : 0,
         .cut = c->too_long == CPL_TOO_LONG_CUT,
         .pad_to = c->pad_to,
         .types = cpl_map_new(),
         .report = report,
     };
+}
+
+static cpl_status make_sides(cpl_maker *m, cpl_error *err)
+{
+    const cpl_dataset_options *o = m->options;
+    const cpl_config_text *text = &o->config->text;
+    cpl_encoder *e = &m->encoder;
+    e->report = &m->d->report;
+    e->keep_emptied = o->pairs != NULL;
+    e->copy = o->copy;
+    e->source = make_side(&text->source, o->source, !o->pairs, &m->d->report.source);
+    e->target = make_side(&text->target, o->target, !o->pairs, &m->d->report.target);
+    e->no_limits = e->source.kind != e->source.rules.tokens || e->target.kind != e->target.rules.tokens;
+    m->d->report.source.pad_to = text->source.pad_to;
+    m->d->source_rules = e->source.rules;
+    m->d->target_rules = e->target.rules;
+    if (!e->source.types || !e->target.types)
+        CPL_FAIL(err, CPL_FAILED, "no memory for a data set");
+    if (o->source)
+        CPL_TRY(cpl_vocabulary_check_kind(o->source, e->source.rules.tokens, err), err, "cannot use text.source");
+    if (o->target)
+        CPL_TRY(cpl_vocabulary_check_kind(o->target, e->target.rules.tokens, err), err, "cannot use text.target");
+    return CPL_OK;
 }
 
 cpl_status cpl_dataset_new(cpl_dataset **d, const cpl_dataset_options *options, cpl_error *err)
@@ -245,20 +288,9 @@ cpl_status cpl_dataset_new(cpl_dataset **d, const cpl_dataset_options *options, 
     cpl_maker m = {.options = options, .d = cpl_alloc(1, sizeof *m.d)};
     if (!m.d)
         CPL_FAIL(err, CPL_FAILED, "no memory for a data set");
-    const cpl_config_text *text = &options->config->text;
-    m.encoder.report = &m.d->report;
-    m.encoder.keep_emptied = options->pairs != NULL;
-    m.encoder.copy = options->copy;
-    m.encoder.source = make_side(&text->source, !options->pairs, &m.d->report.source);
-    m.encoder.target = make_side(&text->target, !options->pairs, &m.d->report.target);
-    m.d->report.source.pad_to = text->source.pad_to;
-    m.d->source_rules = m.encoder.source.rules;
-    m.d->target_rules = m.encoder.target.rules;
     m.d->arena = cpl_arena_new(ARENA_BYTES);
-    cpl_status status = CPL_OK;
-    if (!m.encoder.source.types || !m.encoder.target.types || !m.d->arena)
-        status = cpl_error_set(err, CPL_FAILED, "no memory for a data set");
-    else
+    cpl_status status = m.d->arena ? make_sides(&m, err) : cpl_error_set(err, CPL_FAILED, "no memory for a data set");
+    if (status == CPL_OK)
         status = make(&m, err);
     cpl_encoder_free(&m.encoder);
     cpl_row_list_free(&m.train);

@@ -31,7 +31,7 @@ static cpl_status tokenize(cpl_encode_side *s, cpl_slice line, cpl_error *err)
                                              &s->report->deleted, &kept, err);
     s->report->characters += kept + s->report->deleted - before;
     if (status == CPL_OK && s->text.length)
-        status = cpl_split(s->rules.tokens, s->text.data, s->text.length, &s->tokens, err);
+        status = cpl_vocabulary_split(s->vocabulary, s->kind, s->text.data, s->text.length, &s->tokens, err);
     return status;
 }
 
@@ -44,7 +44,7 @@ static int too_long(const cpl_encode_side *s)
 static cpl_status append(cpl_encoder *e, cpl_encode_side *s, int32_t *length, cpl_error *err)
 {
     size_t n = s->tokens.count, start = e->count;
-    int cut = s->limit > 0 && n > (size_t)s->limit;
+    int cut = !e->no_limits && s->limit > 0 && n > (size_t)s->limit;
     if (cut) {
         n = (size_t)s->limit;
         s->report->cut++;
@@ -77,6 +77,8 @@ static int dropped(cpl_encoder *e)
         e->report->emptied++;
         return 1;
     }
+    if (e->no_limits)
+        return 0;
     cpl_encode_side *first = too_long(&e->source) ? &e->source : too_long(&e->target) ? &e->target : NULL;
     if (!first)
         return 0;
@@ -111,22 +113,26 @@ static cpl_status add_row(cpl_encoder *e, const cpl_pair *pair, cpl_row_list *li
     return CPL_OK;
 }
 
+cpl_status cpl_encode_pair(cpl_encoder *e, const cpl_pair *pair, size_t item, cpl_row_list *list, cpl_error *err)
+{
+    cpl_status status = tokenize(&e->source, pair->source, err);
+    if (status == CPL_OK)
+        status = tokenize(&e->target, pair->target, err);
+    if (status != CPL_OK || dropped(e))
+        return status;
+    status = add_row(e, pair, list, err);
+    if (status == CPL_OK)
+        list->keys[list->count - 1].item = item;
+    return status;
+}
+
 cpl_status cpl_encode_pairs(cpl_encoder *e, const cpl_pairs *pairs, uint32_t file, cpl_row_list *list, cpl_error *err)
 {
     for (size_t i = 0; i < pairs->count; i++) {
         cpl_pair pair = pairs->items[i];
-        cpl_status status = tokenize(&e->source, pair.source, err);
-        if (status == CPL_OK)
-            status = tokenize(&e->target, pair.target, err);
-        const char *name = pairs->files[pair.file];
         pair.file += file;
-        int drop = status == CPL_OK && dropped(e);
-        if (status == CPL_OK && !drop)
-            status = add_row(e, &pair, list, err);
-        if (status != CPL_OK)
-            return cpl_error_context(err, status, "cannot encode line %u of '%s'", pair.line, name);
-        if (!drop)
-            list->keys[list->count - 1].item = i;
+        CPL_TRY(cpl_encode_pair(e, &pair, i, list, err), err, "cannot encode line %u of '%s'", pair.line,
+                pairs->files[pairs->items[i].file]);
     }
     return CPL_OK;
 }

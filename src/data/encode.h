@@ -2,7 +2,11 @@
  *
  * A vocabulary can be built only when training and validation are apart, and they part by what the text rules make of
  * a source. So each text is standardised and split once, every new token gets the next provisional id of its side
- * (CPL_ID_WORDS + its number in `types`), and ids.c translates all ids in place when the vocabulary is there. */
+ * (CPL_ID_WORDS + its number in `types`), and ids.c translates all ids in place when the vocabulary is there.
+ *
+ * Subwords are cut by a model that training pairs alone may teach. So a side of them is cut at white space first,
+ * which is enough to tell equal sources, and all pairs that were kept are encoded again when the model is there
+ * (subwords.c). Lengths are judged then, for both sides: a limit counts the tokens that the model sees. */
 #ifndef CPL_DATA_ENCODE_H
 #define CPL_DATA_ENCODE_H
 
@@ -23,6 +27,8 @@ typedef struct cpl_row_list {
 
 typedef struct cpl_encode_side {
     cpl_text_rules rules;
+    cpl_tokens kind;                  /* how this pass cuts: as the rules say, or at spaces until there are subwords */
+    const cpl_vocabulary *vocabulary; /* whose model cuts subwords */
     int64_t limit; /* most tokens; 0: none */
     int cut;       /* 1: cut at the limit, 0: drop the pair */
     int64_t pad_to; /* of a source: what padding fills rows up to; 0: none */
@@ -35,6 +41,7 @@ typedef struct cpl_encode_side {
 typedef struct cpl_encoder {
     cpl_encode_side source, target;
     int keep_emptied; /* 1: pairs of which the rule left nothing stay */
+    int no_limits;    /* 1: lengths are judged in a later pass */
     int copy;         /* 1: behind each pair's ids is room for as many extended ids */
     cpl_data_report *report;
     int32_t *ids;
@@ -53,6 +60,8 @@ typedef struct cpl_maker {
 
 /* Appends the pairs' rows to the list. file: what is added to a pair's file number. */
 cpl_status cpl_encode_pairs(cpl_encoder *e, const cpl_pairs *pairs, uint32_t file, cpl_row_list *list, cpl_error *err);
+/* One of them, file number included; item: its index in cpl_pairs. */
+cpl_status cpl_encode_pair(cpl_encoder *e, const cpl_pair *pair, size_t item, cpl_row_list *list, cpl_error *err);
 void cpl_encoder_free(cpl_encoder *e);
 void cpl_row_list_free(cpl_row_list *list);
 
@@ -63,6 +72,8 @@ cpl_status cpl_share_choose(const cpl_row_list *list, double share, uint64_t see
 cpl_status cpl_share_overlap(const cpl_row_list *train, const cpl_row_list *valid, cpl_data_report *report,
                              cpl_error *err);
 
+/* Where a side has subwords: learns the models that are not given, and encodes all rows again. */
+cpl_status cpl_maker_subwords(cpl_maker *m, cpl_error *err);
 /* Builds the vocabularies that are not given, and counts what the training pairs hold. */
 cpl_status cpl_maker_vocabularies(cpl_maker *m, cpl_error *err);
 /* Writes the extended ids, where the encoder left room for them (copy.c); before the translation. */

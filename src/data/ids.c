@@ -40,7 +40,9 @@ static cpl_status make_vocabulary(cpl_maker *m, int side, const cpl_config_side 
         r->types = (int64_t)s.types;
         r->singletons = (int64_t)s.singletons;
         r->letters = s.characters;
-        if (v)
+        if (v && rules->tokens == CPL_TOKENS_BYTE)
+            status = cpl_vocabulary_of_bytes(v, err);
+        else if (v)
             status = cpl_vocabulary_build(v, counter, rules->vocabulary_size, rules->min_count, err);
     }
     cpl_counter_free(counter);
@@ -51,8 +53,8 @@ cpl_status cpl_maker_vocabularies(cpl_maker *m, cpl_error *err)
 {
     const cpl_config_text *text = &m->options->config->text;
     cpl_dataset *d = m->d;
-    d->source = m->options->source;
-    d->target = m->options->target;
+    d->source = m->options->source ? m->options->source : d->own_source; /* subwords are there already */
+    d->target = m->options->target ? m->options->target : d->own_target;
     CPL_TRY(make_vocabulary(m, 0, &text->source, d->source ? NULL : &d->own_source, err), err,
             "cannot build the source vocabulary");
     CPL_TRY(make_vocabulary(m, 1, &text->target, d->target ? NULL : &d->own_target, err), err,

@@ -276,8 +276,9 @@ cpl_json *cpl_dataset_report_json(const cpl_dataset *d)
 static void warn_spaces(const cpl_log *log, const char *side, const cpl_side_report *r, cpl_text_rules rules,
                         int64_t pairs)
 {
-    if (rules.tokens == CPL_TOKENS_CHAR || r->tokens == 0 || r->tokens * 10 > (uint64_t)pairs * 11 ||
-        r->singletons * 2 < r->types || r->letters < r->tokens * 2)
+    int by_spaces = rules.tokens == CPL_TOKENS_SPACE || rules.tokens == CPL_TOKENS_WORD;
+    if (!by_spaces || r->tokens == 0 || r->tokens * 10 > (uint64_t)pairs * 11 || r->singletons * 2 < r->types ||
+        r->letters < r->tokens * 2)
         return;
     cpl_log_warning(log, "no spaces found in the %s: %llu tokens in %lld lines, %lld types, %lld seen once, %.1f "
                     "characters on average; use character mode (text.%s.tokens: char)", side,

@@ -12,6 +12,10 @@ struct cpl_codec {
 
 cpl_status cpl_codec_new(cpl_codec **codec, cpl_text_rules rules, const cpl_vocabulary *v, cpl_error *err)
 {
+    *codec = NULL;
+    cpl_status status = cpl_vocabulary_check_kind(v, rules.tokens, err);
+    if (status != CPL_OK)
+        return status;
     *codec = cpl_alloc(1, sizeof **codec);
     if (!*codec)
         CPL_FAIL(err, CPL_FAILED, "no memory for a codec");
@@ -38,7 +42,8 @@ cpl_status cpl_codec_encode(cpl_codec *c, const char *line, size_t length, int32
     cpl_str_clear(&c->standardised);
     cpl_status status = cpl_standardize_text(c->rules.standardize, line, length, &c->standardised, NULL, NULL, err);
     if (status == CPL_OK)
-        status = cpl_split(c->rules.tokens, c->standardised.data, c->standardised.length, &c->tokens, err);
+        status = cpl_vocabulary_split(c->vocabulary, c->rules.tokens, c->standardised.data, c->standardised.length,
+                                      &c->tokens, err);
     if (status != CPL_OK)
         return status;
     size_t n = c->tokens.count, missing = 0;
@@ -72,6 +77,11 @@ cpl_token cpl_word_of(const cpl_vocabulary *v, cpl_more_words more, int64_t id)
     return word;
 }
 
+void cpl_codec_join(const cpl_codec *c, const cpl_token *tokens, size_t n, cpl_str *out)
+{
+    cpl_vocabulary_join(c->vocabulary, c->rules.tokens, tokens, n, out);
+}
+
 void cpl_codec_decode(const cpl_codec *c, const int32_t *ids, size_t n, int tokens, cpl_str *out)
 {
     cpl_codec_decode_more(c, ids, n, (cpl_more_words){NULL, 0}, tokens, out);
@@ -92,6 +102,9 @@ void cpl_codec_decode_more(const cpl_codec *c, const int32_t *ids, size_t n, cpl
             continue;
         words[count++] = cpl_word_of(c->vocabulary, more, ids[i]);
     }
-    cpl_join(tokens ? CPL_TOKENS_SPACE : c->rules.tokens, words, count, out);
+    if (tokens)
+        cpl_join(CPL_TOKENS_SPACE, words, count, out);
+    else
+        cpl_codec_join(c, words, count, out);
     cpl_release(words);
 }

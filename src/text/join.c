@@ -63,8 +63,8 @@ static void join_words(const cpl_token *tokens, size_t n, cpl_str *out)
 
 void cpl_join(cpl_tokens kind, const cpl_token *tokens, size_t n, cpl_str *out)
 {
-    if (kind == CPL_TOKENS_WORD) {
-        join_words(tokens, n, out);
+    if (kind == CPL_TOKENS_WORD || kind == CPL_TOKENS_BYTE) {
+        (kind == CPL_TOKENS_WORD ? join_words : cpl_join_bytes)(tokens, n, out);
         return;
     }
     for (size_t i = 0; i < n; i++) {

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "text/text.h"
 
-static const char *const token_names[] = {"space", "word", "char"};
+static const char *const token_names[] = {"space", "word", "char", "byte", "bpe", "unigram"};
 static const char *const standardize_names[] = {"none", "nfc", "nfkc", "nfkc_lower", "tutorial"};
 
 enum {

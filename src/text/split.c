@@ -4,8 +4,10 @@
  * U+2028, U+2029, U+202F, U+205F, U+3000) and U+200B, the zero-width space. None of them ends a line: only LF does.
  *
  * space  cuts at runs of white space, nothing else. Joined with one space.
+ * bpe, unigram: cut by the vocabulary's SentencePiece model (subwords.c), for which runs of white space are one space.
  * char   every code point is a token, white space included, exactly as it is; a letter written with combining marks is
  *        several (standardize: nfc first). Joined without anything between: the text comes back byte for byte.
+ * byte   every byte of the UTF-8 text is a token, white space included; see bytes.c. Joined without anything between.
  * word   a word is a run of letters, numbers, connectors (_), marks and format characters. Inside it may stand, between
  *        a word character and a letter, an apostrophe (' or U+2019) or a middle dot (don't, l'eau), and between digits
  *        a point or comma (3.14). Hyphens part words (e - mail): compounds then share the words of their parts. Scripts
@@ -18,12 +20,12 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "text/list.h"
 #include "text/text.h"
 #include "text/unicode.h"
 #include "text/word.h"
 
-/* text NULL: the token is the next `length` of list->bytes, which may still move; see settle. */
-static int push(cpl_token_list *list, const char *text, size_t length)
+int cpl_token_push(cpl_token_list *list, const char *text, size_t length)
 {
     if (list->count == list->capacity && cpl_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items))
         return -1;
@@ -31,8 +33,7 @@ static int push(cpl_token_list *list, const char *text, size_t length)
     return 0;
 }
 
-/* Gives the tokens that were written to list->bytes, in order, their places. */
-static void settle(cpl_token_list *list)
+void cpl_token_settle(cpl_token_list *list)
 {
     const char *at = list->bytes.data;
     for (size_t i = 0; i < list->count; i++) {
@@ -54,7 +55,7 @@ static int split_space(const char *p, const char *end, cpl_token_list *list)
         const char *start = p;
         while (p < end && !cpl_space_at(p, end))
             p++; /* a tail byte is never the start of white space */
-        if (push(list, start, (size_t)(p - start)))
+        if (cpl_token_push(list, start, (size_t)(p - start)))
             return -1;
     }
     return 0;
@@ -65,7 +66,7 @@ static int split_char(const char *p, const char *end, cpl_token_list *list)
     while (p < end) {
         uint32_t code;
         size_t n = cpl_utf8_next(p, end, &code);
-        if (push(list, p, n))
+        if (cpl_token_push(list, p, n))
             return -1;
         p += n;
     }
@@ -121,7 +122,7 @@ static int push_symbol(cpl_token_list *list, const char *text, size_t length, in
 {
     int escape = length >= CPL_JOINER_BYTES && memchr(text, '\xEF', length) != NULL;
     if (!glued_before && !glued_after && !escape)
-        return push(list, text, length);
+        return cpl_token_push(list, text, length);
     size_t start = list->bytes.length;
     if (glued_before)
         cpl_str_add_bytes(&list->bytes, CPL_JOINER, CPL_JOINER_BYTES);
@@ -131,7 +132,7 @@ static int push_symbol(cpl_token_list *list, const char *text, size_t length, in
         cpl_str_add_bytes(&list->bytes, text, length);
     if (glued_after)
         cpl_str_add_bytes(&list->bytes, CPL_JOINER, CPL_JOINER_BYTES);
-    return list->bytes.failed ? -1 : push(list, NULL, list->bytes.length - start);
+    return list->bytes.failed ? -1 : cpl_token_push(list, NULL, list->bytes.length - start);
 }
 
 static int split_word(const char *p, const char *end, cpl_token_list *list)
@@ -155,13 +156,13 @@ static int split_word(const char *p, const char *end, cpl_token_list *list)
             failed = push_symbol(list, start, (size_t)(p - start), touches, before_word);
         } else {
             p = word_end(p, end, kind == CPL_CHAR_DIGIT ? kind : CPL_CHAR_LETTER);
-            failed = push(list, start, (size_t)(p - start));
+            failed = cpl_token_push(list, start, (size_t)(p - start));
         }
         if (failed)
             return -1;
         touches = 1;
     }
-    settle(list);
+    cpl_token_settle(list);
     return 0;
 }
 
@@ -171,12 +172,15 @@ cpl_status cpl_split(cpl_tokens kind, const char *text, size_t length, cpl_token
     cpl_str_clear(&list->bytes);
     if (length == 0)
         return CPL_OK;
+    if (kind == CPL_TOKENS_BPE || kind == CPL_TOKENS_UNIGRAM)
+        CPL_FAIL(err, CPL_FAILED, "no SentencePiece model to cut text into '%s' tokens", cpl_tokens_name(kind));
     if (kind == CPL_TOKENS_WORD && !cpl_unicode_available() && !cpl_is_ascii(text, length))
         CPL_FAIL(err, CPL_USAGE,
                  "cannot split text beyond ASCII into words: this build has no Unicode tables (utf8proc was missing "
                  "when it was built)" CPL_HINT "use tokens: space or char, or build with utf8proc");
     int failed = kind == CPL_TOKENS_SPACE  ? split_space(text, text + length, list)
                  : kind == CPL_TOKENS_CHAR ? split_char(text, text + length, list)
+                 : kind == CPL_TOKENS_BYTE ? cpl_split_bytes(text, length, list)
                                            : split_word(text, text + length, list);
     if (failed) {
         list->count = 0; /* what is there points nowhere yet */

@@ -17,7 +17,14 @@
 
 enum { CPL_ID_PADDING = 0, CPL_ID_UNKNOWN = 1, CPL_ID_START = 2, CPL_ID_END = 3, CPL_ID_WORDS = 4 };
 
-typedef enum cpl_tokens { CPL_TOKENS_SPACE, CPL_TOKENS_WORD, CPL_TOKENS_CHAR } cpl_tokens;
+typedef enum cpl_tokens {
+    CPL_TOKENS_SPACE,
+    CPL_TOKENS_WORD,
+    CPL_TOKENS_CHAR,
+    CPL_TOKENS_BYTE,
+    CPL_TOKENS_BPE, /* subwords: cut by a SentencePiece model, which the vocabulary holds */
+    CPL_TOKENS_UNIGRAM
+} cpl_tokens;
 typedef enum cpl_standardize {
     CPL_STANDARDIZE_NONE,
     CPL_STANDARDIZE_NFC,
@@ -65,13 +72,21 @@ typedef struct cpl_token_list {
     cpl_str bytes; /* where a token that is not a slice of the text lives */
 } cpl_token_list;
 
-/* Splits already standardised text; the tokens point into text or into list->bytes and live as long as both.
- * list is reused from call to call (zero-initialise once; cpl_token_list_free at the end). */
+/* Splits already standardised text (subwords: see cpl_vocabulary_split); the tokens point into text or into
+ * list->bytes and live as long as both. list is reused from call to call (zero-initialise once; cpl_token_list_free at
+ * the end). */
 cpl_status cpl_split(cpl_tokens kind, const char *text, size_t length, cpl_token_list *list, cpl_error *err);
 void cpl_token_list_free(cpl_token_list *list);
-/* Appends the tokens joined as the rule can undo the split (word: punctuation back in its place; char: together; space:
- * one space). char gives the text back byte for byte; word and space with runs of white space as one space, trimmed. */
+/* Appends the tokens joined as the rule can undo the split (word: punctuation back in its place; char and byte:
+ * together; space: one space). char and byte give the text back byte for byte; word and space with runs of white space
+ * as one space, trimmed. */
 void cpl_join(cpl_tokens kind, const cpl_token *tokens, size_t n, cpl_str *out);
+
+/* bytes.c: each byte of the text as a token, and back: bytes that are not UTF-8, and line feeds, become U+FFFD. */
+int cpl_split_bytes(const char *text, size_t length, cpl_token_list *list);
+void cpl_join_bytes(const cpl_token *tokens, size_t n, cpl_str *out);
+/* The token of a byte: itself for a visible ASCII character, otherwise such as "<0x20>". */
+cpl_token cpl_byte_token(unsigned char byte);
 
 /* ---- vocabulary.c ---- */
 
@@ -94,6 +109,8 @@ cpl_token_statistics cpl_counter_statistics(const cpl_vocabulary_counter *c);
 uint64_t cpl_counter_known(const cpl_vocabulary_counter *c, const cpl_vocabulary *v);
 /* 1: the bytes spell one of the four special entries. */
 int cpl_token_is_special(const char *token, size_t length);
+/* The vocabulary of the kind byte, always the same: id 4 + b is byte b. */
+cpl_status cpl_vocabulary_of_bytes(cpl_vocabulary **v, cpl_error *err);
 /* size counts everything, the four special entries included (at least 5, or 4 for an empty corpus); 0: no limit.
  * min_count: rarer tokens are left out. A token that spells a special ('', [UNK], [START], [END]) never enters. */
 cpl_status cpl_vocabulary_build(cpl_vocabulary **v, const cpl_vocabulary_counter *c, int64_t size, int64_t min_count,
@@ -106,8 +123,41 @@ int32_t cpl_vocabulary_id(const cpl_vocabulary *v, const char *token, size_t len
 const char *cpl_vocabulary_token(const cpl_vocabulary *v, int64_t id, size_t *length);
 uint64_t cpl_vocabulary_checksum(const cpl_vocabulary *v); /* of its content and order */
 size_t cpl_vocabulary_bytes(const cpl_vocabulary *v);      /* memory held */
-cpl_json *cpl_vocabulary_to_json(const cpl_vocabulary *v); /* array of strings, specials included */
+/* An array of strings, specials included; of subwords an object that holds the SentencePiece model. */
+cpl_json *cpl_vocabulary_to_json(const cpl_vocabulary *v);
 cpl_status cpl_vocabulary_from_json(cpl_vocabulary **v, const cpl_json *array, cpl_error *err);
+
+/* ---- subwords.c: vocabularies whose entries are the pieces of a SentencePiece model ---- */
+
+/* 1: kind is bpe or unigram, and text can only be cut with the vocabulary. */
+int cpl_tokens_are_subwords(cpl_tokens kind);
+/* 0: this build has no SentencePiece, and all that needs a model is an error (CPL_USAGE). */
+int cpl_subwords_available(void);
+/* The lines to learn from, standardised, one a call: 1, or 0 at the end; asked for more than once, from the start
+ * after each end. A line stays until the next call. */
+typedef struct cpl_subword_lines {
+    int (*next)(void *user, const char **line, size_t *length);
+    void *user;
+} cpl_subword_lines;
+/* Learns at most `size` entries, the special ones included. A character that occurs less than min_count times is left
+ * out, so unknown. The same lines give the same model. */
+cpl_status cpl_vocabulary_learn(cpl_vocabulary **v, cpl_tokens kind, const cpl_subword_lines *lines, int64_t size,
+                                int64_t min_count, cpl_error *err);
+/* From the bytes of a SentencePiece model, whatever its special ids: they become Couplet's 0–3, and the other pieces
+ * follow in their order. name is for errors. */
+cpl_status cpl_vocabulary_from_model(cpl_vocabulary **v, const char *model, size_t length, const char *name,
+                                     cpl_error *err);
+/* The bytes of its model; NULL: it has none. */
+const char *cpl_vocabulary_model(const cpl_vocabulary *v, size_t *length);
+/* 1: bytes that begin as those of a SentencePiece model do. */
+int cpl_is_subword_model(const char *bytes, size_t length);
+/* Whether text of this kind can be cut with the vocabulary: CPL_USAGE where one has a model and the other needs none,
+ * or the model is of the other kind. */
+cpl_status cpl_vocabulary_check_kind(const cpl_vocabulary *v, cpl_tokens kind, cpl_error *err);
+/* As cpl_split and cpl_join, for every kind. v may be NULL for kinds that are no subwords. */
+cpl_status cpl_vocabulary_split(const cpl_vocabulary *v, cpl_tokens kind, const char *text, size_t length,
+                                cpl_token_list *list, cpl_error *err);
+void cpl_vocabulary_join(const cpl_vocabulary *v, cpl_tokens kind, const cpl_token *tokens, size_t n, cpl_str *out);
 
 /* vocabulary_file.c: one token a line, or token TAB count; the line's number less one is the id, and nothing is
  * stripped. Lines 1 to 4: the padding entry (empty, as Keras's get_vocabulary() has it, or [PAD]), [UNK], [START],
@@ -119,7 +169,7 @@ cpl_status cpl_vocabulary_write(const cpl_vocabulary *v, const char *path, cpl_e
 /* ---- codec.c: rules + vocabulary, with scratch of its own: one codec for one thread ---- */
 
 typedef struct cpl_codec cpl_codec;
-/* v must outlive the codec. */
+/* v must outlive the codec, and fit the kind of tokens (cpl_vocabulary_check_kind). */
 cpl_status cpl_codec_new(cpl_codec **codec, cpl_text_rules rules, const cpl_vocabulary *v, cpl_error *err);
 void cpl_codec_free(cpl_codec *c);
 /* *ids (cpl_grow'n array of *capacity) receives *count ids, without START and END; *unknown (may be NULL) is set to
@@ -128,6 +178,8 @@ cpl_status cpl_codec_encode(cpl_codec *c, const char *line, size_t length, int32
                             size_t *count, size_t *unknown, cpl_error *err);
 /* The tokens that the last cpl_codec_encode saw (for showing what the model reads, and for scoring). */
 const cpl_token *cpl_codec_tokens(const cpl_codec *c, size_t *count);
+/* Appends tokens joined as the codec's rules undo the split. */
+void cpl_codec_join(const cpl_codec *c, const cpl_token *tokens, size_t n, cpl_str *out);
 /* Appends the line for ids; stops at END; padding and START are skipped; tokens != 0: tokens joined by one space
  * instead (word: with their joiners). An unknown or foreign id shows as [UNK]. */
 void cpl_codec_decode(const cpl_codec *c, const int32_t *ids, size_t n, int tokens, cpl_str *out);

@@ -17,6 +17,8 @@ size_t cpl_utf8_next(const char *p, const char *end, uint32_t *code);
 size_t cpl_space_at(const char *p, const char *end);
 int cpl_is_ascii(const char *text, size_t length);
 size_t cpl_utf8_count(const char *text, size_t length); /* code points of well-formed text */
+/* Appends an output as one line of well-formed text: U+FFFD for a line feed and for every ill-formed byte. */
+void cpl_utf8_repair(const char *text, size_t length, cpl_str *out);
 
 /* ---- unicode.c: for characters beyond ASCII only with the library ---- */
 

@@ -79,6 +79,19 @@ size_t cpl_utf8_count(const char *text, size_t length)
     return count;
 }
 
+void cpl_utf8_repair(const char *text, size_t length, cpl_str *out)
+{
+    for (size_t i = 0; i < length;) {
+        uint32_t code;
+        size_t n = cpl_utf8_next(text + i, text + length, &code);
+        if (code == CPL_BAD_BYTE || code == '\n')
+            cpl_str_add(out, "\xEF\xBF\xBD");
+        else
+            cpl_str_add_bytes(out, text + i, n);
+        i += n;
+    }
+}
+
 static int is_wide_space(uint32_t c)
 {
     return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200B) || c == 0x2028 || c == 0x2029 ||

@@ -9,12 +9,9 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "text/entries.h"
 #include "text/text.h"
 #include "text/unicode.h"
-
-struct cpl_vocabulary {
-    cpl_map *ids;
-};
 
 struct cpl_vocabulary_counter {
     cpl_map *counts;
@@ -113,9 +110,9 @@ static int by_rank(const void *a, const void *b)
     return order ? order : (x->length < y->length) - (x->length > y->length);
 }
 
-/* Gives the token the next id. A token that is there already is an error: to skip it would shift all later ids against
- * the rows of a trained matrix. */
-static cpl_status append(cpl_vocabulary *v, const char *token, size_t length, cpl_error *err)
+/* A token that is there already is an error: to skip it would shift all later ids against the rows of a trained
+ * matrix. */
+cpl_status cpl_vocabulary_append(cpl_vocabulary *v, const char *token, size_t length, cpl_error *err)
 {
     int is_new;
     size_t id = cpl_map_size(v->ids);
@@ -133,8 +130,7 @@ static cpl_status append(cpl_vocabulary *v, const char *token, size_t length, cp
     return CPL_OK;
 }
 
-/* A vocabulary of the special entries alone. */
-static cpl_status bare(cpl_vocabulary **v, cpl_error *err)
+cpl_status cpl_vocabulary_bare(cpl_vocabulary **v, cpl_error *err)
 {
     *v = cpl_alloc(1, sizeof **v);
     if (!*v || !((*v)->ids = cpl_map_new())) {
@@ -144,7 +140,7 @@ static cpl_status bare(cpl_vocabulary **v, cpl_error *err)
     }
     cpl_status status = CPL_OK;
     for (int i = 0; i < CPL_ID_WORDS && status == CPL_OK; i++)
-        status = append(*v, specials[i], strlen(specials[i]), err);
+        status = cpl_vocabulary_append(*v, specials[i], strlen(specials[i]), err);
     return status;
 }
 
@@ -182,10 +178,24 @@ cpl_status cpl_vocabulary_build(cpl_vocabulary **v, const cpl_vocabulary_counter
         CPL_FAIL(err, CPL_FAILED, "no memory to sort %zu tokens", cpl_map_size(c->counts));
     if (size != 0 && n > (size_t)(size - CPL_ID_WORDS))
         n = (size_t)(size - CPL_ID_WORDS);
-    cpl_status status = bare(v, err);
+    cpl_status status = cpl_vocabulary_bare(v, err);
     for (size_t i = 0; i < n && status == CPL_OK; i++)
-        status = append(*v, entries[i].token, entries[i].length, err);
+        status = cpl_vocabulary_append(*v, entries[i].token, entries[i].length, err);
     cpl_release(entries);
+    if (status != CPL_OK) {
+        cpl_vocabulary_free(*v);
+        *v = NULL;
+    }
+    return status;
+}
+
+cpl_status cpl_vocabulary_of_bytes(cpl_vocabulary **v, cpl_error *err)
+{
+    cpl_status status = cpl_vocabulary_bare(v, err);
+    for (int byte = 0; byte < 256 && status == CPL_OK; byte++) {
+        cpl_token token = cpl_byte_token((unsigned char)byte);
+        status = cpl_vocabulary_append(*v, token.text, token.length, err);
+    }
     if (status != CPL_OK) {
         cpl_vocabulary_free(*v);
         *v = NULL;
@@ -195,8 +205,10 @@ cpl_status cpl_vocabulary_build(cpl_vocabulary **v, const cpl_vocabulary_counter
 
 void cpl_vocabulary_free(cpl_vocabulary *v)
 {
-    if (v)
-        cpl_map_free(v->ids);
+    if (!v)
+        return;
+    cpl_map_free(v->ids);
+    cpl_subwords_free(v->subwords);
     cpl_release(v);
 }
 
@@ -233,18 +245,24 @@ uint64_t cpl_vocabulary_checksum(const cpl_vocabulary *v)
         hash = cpl_hash64(hash, size, sizeof size);
         hash = cpl_hash64(hash, token, length);
     }
-    return hash;
+    size_t bytes;
+    const char *model = cpl_vocabulary_model(v, &bytes); /* the same pieces may have other scores */
+    return model ? cpl_hash64(hash, model, bytes) : hash;
 }
 
 size_t cpl_vocabulary_bytes(const cpl_vocabulary *v)
 {
-    return sizeof *v + cpl_map_bytes(v->ids);
+    size_t model = 0;
+    cpl_vocabulary_model(v, &model);
+    return sizeof *v + cpl_map_bytes(v->ids) + model;
 }
 
 /* ---- in the model file ---- */
 
 cpl_json *cpl_vocabulary_to_json(const cpl_vocabulary *v)
 {
+    if (v->subwords)
+        return cpl_subwords_to_json(v->subwords);
     cpl_json *array = cpl_json_array();
     if (!array)
         return NULL;
@@ -265,7 +283,7 @@ static cpl_status fill_from_json(cpl_vocabulary *v, const cpl_json *array, cpl_e
         if (!token)
             CPL_FAIL(err, CPL_USAGE, "vocabulary entry %zu of %zu is not text", i, cpl_json_size(array));
         if (i >= CPL_ID_WORDS) {
-            cpl_status status = append(v, token, length, err);
+            cpl_status status = cpl_vocabulary_append(v, token, length, err);
             if (status != CPL_OK)
                 return status;
         } else if (length != strlen(specials[i]) || memcmp(token, specials[i], length) != 0) {
@@ -280,12 +298,14 @@ static cpl_status fill_from_json(cpl_vocabulary *v, const cpl_json *array, cpl_e
 cpl_status cpl_vocabulary_from_json(cpl_vocabulary **v, const cpl_json *array, cpl_error *err)
 {
     *v = NULL;
+    if (cpl_json_what(array) == CPL_JSON_OBJECT)
+        return cpl_subwords_from_json(v, array, err);
     if (cpl_json_what(array) != CPL_JSON_ARRAY)
         CPL_FAIL(err, CPL_USAGE, "vocabulary is not a list");
     if (cpl_json_size(array) < CPL_ID_WORDS)
         CPL_FAIL(err, CPL_USAGE, "vocabulary has %zu entries, expected at least %d", cpl_json_size(array),
                  CPL_ID_WORDS);
-    cpl_status status = bare(v, err);
+    cpl_status status = cpl_vocabulary_bare(v, err);
     if (status == CPL_OK)
         status = fill_from_json(*v, array, err);
     if (status != CPL_OK) {

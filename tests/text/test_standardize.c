@@ -209,7 +209,8 @@ static void names(void **state)
     assert_string_equal(cpl_tokens_name(rules.tokens), "char");
     assert_string_equal(cpl_standardize_name(CPL_STANDARDIZE_TUTORIAL), "tutorial");
     assert_int_equal(cpl_text_rules_parse(&rules, "words", "none", &err), CPL_USAGE);
-    assert_string_equal(err.line[0], "unknown tokens 'words', expected one of 'space', 'word', 'char'");
+    assert_string_equal(err.line[0], "unknown tokens 'words', expected one of 'space', 'word', 'char', 'byte', "
+                                     "'bpe', 'unigram'");
     assert_string_equal(err.hint, "did you mean 'word'?");
     assert_int_equal(cpl_text_rules_parse(&rules, "word", "xyzzyxyzzy", &err), CPL_USAGE);
 }

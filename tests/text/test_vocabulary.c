@@ -138,7 +138,7 @@ static void damaged_json_is_refused(void **state)
     (void)state;
     if (!cpl_json_available())
         skip();
-    check_refused("{}", "vocabulary is not a list");
+    check_refused("{}", "vocabulary is neither a list nor a SentencePiece model");
     check_refused("[\"\"]", "vocabulary has 1 entries, expected at least 4");
     check_refused("[\"\", \"[UNK]\", \"a\", \"[END]\"]",
                   "vocabulary entry 2 is 'a', expected the special entry '[START]'");
