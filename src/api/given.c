@@ -27,7 +27,7 @@ static cpl_status read_vocabulary(cpl_run_data *r, int target, cpl_error *err)
 cpl_status cpl_run_data_read_vocabularies(cpl_run_data *r, cpl_error *err)
 {
     const cpl_config_text *text = &r->config->text;
-    int one = r->config->model.type == CPL_MODEL_AUTOENCODER;
+    int one = cpl_config_one_text(r->config);
     cpl_status status = text->source.vocabulary.path ? read_vocabulary(r, 0, err) : CPL_OK;
     if (status == CPL_OK && one && text->source.vocabulary.path)
         r->target = r->source, r->target_from = r->source_from;
@@ -43,6 +43,26 @@ cpl_status cpl_run_data_check_vocabularies(const cpl_run_data *r, const cpl_mode
     if (r->target && cpl_vocabulary_checksum(r->target) != cpl_vocabulary_checksum(f->target))
         return cpl_refuse_vocabulary(f->target, r->target, "target", err);
     return CPL_OK;
+}
+
+/* Of a checkpoint: the run goes on with the very subwords that it began with, and learns no model again. */
+static cpl_status keep(const cpl_vocabulary *v, cpl_vocabulary **own, const cpl_vocabulary **to, cpl_error *err)
+{
+    size_t length;
+    const char *model = cpl_vocabulary_model(v, &length);
+    if (!model || *to)
+        return CPL_OK;
+    cpl_status status = cpl_vocabulary_from_model(own, model, length, "the checkpoint", err);
+    *to = *own;
+    return status;
+}
+
+cpl_status cpl_run_data_keep_subwords(cpl_run_data *r, const cpl_model_file *f, cpl_error *err)
+{
+    cpl_status status = keep(f->source, &r->own_source, &r->source, err);
+    if (status == CPL_OK && f->target == f->source && !r->target)
+        r->target = r->source;
+    return status == CPL_OK ? keep(f->target, &r->own_target, &r->target, err) : status;
 }
 
 /* ---- vectors ---- */

@@ -35,6 +35,9 @@ cpl_status cpl_refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabulary *
         if (la != lb || memcmp(x, y, la) != 0)
             break;
     }
+    if (at == n && at == m) /* not lists: subwords with other scores */
+        CPL_FAIL(err, CPL_USAGE, "its %s vocabulary is another SentencePiece model than the run's, of the same %" PRId64
+                 " entries", side, n);
     if (at == n || at == m)
         CPL_FAIL(err, CPL_USAGE, "its %s vocabulary has %" PRId64 " entries, the one of the run has %" PRId64, side, n,
                  m);
@@ -55,24 +58,26 @@ static cpl_status take_vocabulary(cpl_run_data *r, const cpl_vocabulary *v, cons
     return CPL_OK;
 }
 
-/* Whether padding is read belongs to the source: it was trained with it or without. */
-static cpl_status take_rules(cpl_config *c, const cpl_config *from, int target, cpl_error *err)
+/* own: the side of the part's model, to: the run's; 0 source, 1 target. Whether padding is read belongs to the source: it
+ * was trained with it or without. */
+static cpl_status take_rules(cpl_config *c, const cpl_config *from, int own, int to, cpl_error *err)
 {
     static const char *const keys[2][4] = {
         {"text.source.tokens", "text.source.standardize", "text.source.pad_to", "model.encoder.mask"},
         {"text.target.tokens", "text.target.standardize"}};
     cpl_status status = CPL_OK;
-    for (int i = 0; i < 4 && keys[target][i] && status == CPL_OK; i++) {
-        const char *key = keys[target][i];
+    for (int i = 0; i < 4 && keys[own][i] && keys[to][i] && status == CPL_OK; i++) {
+        const char *key = keys[to][i];
         cpl_str have = {0}, want = {0};
         int number = cpl_config_find(key);
         cpl_config_text_of(c, number, &have);
-        cpl_config_text_of(from, number, &want);
+        cpl_config_text_of(from, cpl_config_find(keys[own][i]), &want);
         if (have.failed || want.failed)
             status = cpl_error_set(err, CPL_FAILED, "out of memory");
         else if (strcmp(have.data, want.data) != 0 && cpl_config_is_set(c, number))
             status = cpl_error_set(err, CPL_USAGE, "it was trained with %s %s, but the configuration says %s" CPL_HINT
-                                   "leave '%s' out: text rules travel with the part", key, want.data, have.data, key);
+                                   "leave '%s' out: text rules travel with the part", keys[own][i], want.data,
+                                   have.data, key);
         else if (strcmp(have.data, want.data) != 0)
             status = cpl_config_set(c, key, want.data, err);
         cpl_str_free(&have);
@@ -97,6 +102,18 @@ static cpl_status refuse_vectors(const cpl_run_data *r, const cpl_model_file *f,
     return CPL_OK;
 }
 
+/* Rules and vocabulary of one side of the part's model; where the run has one set for both, both take them. */
+static cpl_status take_side(cpl_run_data *r, const cpl_model_file *f, const char *from, int target, cpl_error *err)
+{
+    const cpl_vocabulary *v = target ? f->target : f->source;
+    int one = cpl_config_one_text(r->config);
+    cpl_status status = take_rules(r->config, f->config, target, target && !one, err);
+    for (int side = 0; side < 2 && status == CPL_OK; side++)
+        if (one || side == target)
+            status = take_vocabulary(r, v, from, side, err);
+    return status;
+}
+
 static cpl_status open_part(cpl_run_data *r, size_t i, cpl_error *err)
 {
     const cpl_config_part *part = &r->config->training.init.items[i];
@@ -110,19 +127,11 @@ static cpl_status open_part(cpl_run_data *r, size_t i, cpl_error *err)
     status = refuse_vectors(r, f, part->part, err);
     if (status != CPL_OK)
         return status;
-    int sides = sides_of(f, part->part), one = r->config->model.type == CPL_MODEL_AUTOENCODER;
-    if (sides & 1) {
-        status = take_rules(r->config, f->config, 0, err);
-        if (status == CPL_OK)
-            status = take_vocabulary(r, f->source, part->written, 0, err);
-        if (status == CPL_OK && one)
-            status = take_vocabulary(r, f->source, part->written, 1, err);
-    }
-    if (status == CPL_OK && (sides & 2)) {
-        status = take_rules(r->config, f->config, 1, err);
-        if (status == CPL_OK)
-            status = take_vocabulary(r, f->target, part->written, 1, err);
-    }
+    int sides = sides_of(f, part->part);
+    if (sides & 1)
+        status = take_side(r, f, part->written, 0, err);
+    if (status == CPL_OK && (sides & 2))
+        status = take_side(r, f, part->written, 1, err);
     return status;
 }
 

@@ -97,12 +97,13 @@ static cpl_status read_vocabularies(import *m, cpl_error *err)
 {
     const char *source = m->o->source_vocabulary, *target = m->o->target_vocabulary;
     const cpl_config_text *text = &m->config->text;
-    int mirrored = m->config->model.type == CPL_MODEL_AUTOENCODER; /* one vocabulary is both */
+    int mirrored = cpl_config_one_text(m->config); /* one vocabulary is both */
     if (mirrored && source && target)
-        CPL_FAIL(err, CPL_USAGE, "an autoencoder has one vocabulary, two files are given");
+        CPL_FAIL(err, CPL_USAGE, "%s has one vocabulary, two files are given",
+                 m->config->text.shared ? "text.shared" : "an autoencoder");
     if (mirrored)
         source = target = source ? source : target;
-    source = source ? source : text->source.vocabulary.path; /* an autoencoder's target follows its source */
+    source = source ? source : text->source.vocabulary.path; /* of one set the target follows the source */
     target = target ? target : text->target.vocabulary.path;
     if (source)
         CPL_TRY(cpl_vocabulary_read(&m->source, source, (cpl_tokens)text->source.tokens, err), err,

@@ -37,6 +37,8 @@ cpl_status cpl_refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabulary *
 cpl_status cpl_run_data_read_vocabularies(cpl_run_data *r, cpl_error *err);
 /* Compares those that were read with a checkpoint's. */
 cpl_status cpl_run_data_check_vocabularies(const cpl_run_data *r, const cpl_model_file *f, cpl_error *err);
+/* Takes a checkpoint's subwords over, where no file gave any. */
+cpl_status cpl_run_data_keep_subwords(cpl_run_data *r, const cpl_model_file *f, cpl_error *err);
 /* Reads text.*.vectors into the embeddings, once the trainer was made. */
 cpl_status cpl_run_data_load_vectors(cpl_run_data *r, cpl_error *err);
 void cpl_run_data_free(cpl_run_data *r);

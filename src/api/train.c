@@ -51,6 +51,7 @@ static cpl_status find_checkpoint(cpl_run_data *r, cpl_rundir *d, cpl_model_file
     r->resumed = 1;
     CPL_TRY(cpl_config_check_resume((*f)->config, r->config, err), err, "cannot resume '%s'", d->folder);
     CPL_TRY(cpl_run_data_check_vocabularies(r, *f, err), err, "cannot resume '%s' with another vocabulary", d->folder);
+    CPL_TRY(cpl_run_data_keep_subwords(r, *f, err), err, "cannot resume '%s'", d->folder);
     return CPL_OK;
 }
 

@@ -125,7 +125,7 @@ static cpl_status dotted_key(const char *key, cpl_error *err)
 static cpl_status assign_group(cpl_config *c, const char *path, const cpl_value *v, const char *file, cpl_error *err);
 
 /* Another model.type has other defaults: all keys that nobody set take those of the type that is now set, whatever
- * the order in which the type and they are given. */
+ * the order in which the type and they are given. So it is when text.shared is taken back. */
 static cpl_status follow_type(cpl_config *c, cpl_error *err)
 {
     for (int key = 0; key < CPL_CONFIG_KEYS; key++) {
@@ -137,11 +137,11 @@ static cpl_status follow_type(cpl_config *c, cpl_error *err)
     return CPL_OK;
 }
 
-/* An autoencoder has one set of text rules: what nobody set of the target's is the source's. */
+/* Where there is one set of text rules, what nobody set of the target's is the source's. */
 static void follow_source(cpl_config *c)
 {
     char from[CPL_CONFIG_KEY_SIZE], to[CPL_CONFIG_KEY_SIZE];
-    for (int key = 0; c->model.type == CPL_MODEL_AUTOENCODER && key < CPL_CONFIG_KEYS; key++) {
+    for (int key = 0; cpl_config_one_text(c) && key < CPL_CONFIG_KEYS; key++) {
         cpl_config_key(key, from);
         if (strncmp(from, "text.source.", 12) != 0)
             continue;
@@ -165,7 +165,8 @@ static cpl_status assign_key(cpl_config *c, int key, const cpl_value *v, const c
     if (status != CPL_OK)
         return at_line(status, file, v->line, err);
     c->origin[key] = v->line > 0 ? v->line : -1;
-    status = key == cpl_config_find("model.type") ? follow_type(c, err) : CPL_OK;
+    int changes_defaults = key == cpl_config_find("model.type") || key == cpl_config_find("text.shared");
+    status = changes_defaults ? follow_type(c, err) : CPL_OK;
     follow_source(c);
     return status;
 }

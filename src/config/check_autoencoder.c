@@ -37,31 +37,6 @@ static cpl_status refuse_others(const cpl_config *c, cpl_error *err)
     return CPL_OK;
 }
 
-static cpl_status check_rules(const cpl_config *c, cpl_error *err)
-{
-    char from[CPL_CONFIG_KEY_SIZE], to[CPL_CONFIG_KEY_SIZE], at[CPL_ERROR_WIDTH];
-    cpl_status status = CPL_OK;
-    for (int key = 0; key < CPL_CONFIG_KEYS && status == CPL_OK; key++) {
-        cpl_str a = {0}, b = {0};
-        cpl_config_key(key, from);
-        if (strncmp(from, "text.source.", 12) != 0)
-            continue;
-        snprintf(to, sizeof to, "text.target.%s", from + 12);
-        int target = cpl_config_find(to);
-        cpl_config_text_of(c, key, &a);
-        if (target >= 0)
-            cpl_config_text_of(c, target, &b);
-        if (a.data && b.data && strcmp(a.data, b.data) != 0)
-            status = cpl_error_set(err, CPL_USAGE, "%s'%s' is %s but '%s' is %s: an autoencoder has one set of text "
-                                   "rules"
-                                   CPL_HINT "leave text.target out", cpl_option_where(c, to, at), from, a.data, to,
-                                   b.data);
-        cpl_str_free(&a);
-        cpl_str_free(&b);
-    }
-    return status;
-}
-
 static cpl_status check_projection(const cpl_config *c, cpl_error *err)
 {
     char at[CPL_ERROR_WIDTH], name[CPL_CONFIG_KEY_SIZE];
@@ -104,8 +79,5 @@ cpl_status cpl_config_check_autoencoder(const cpl_config *c, cpl_error *err)
     if (c->model.copy || c->model.coverage != 0)
         CPL_FAIL(err, CPL_USAGE, "%san autoencoder neither copies nor has a coverage: it has no attention",
                  cpl_option_where(c, c->model.copy ? "model.copy" : "model.coverage", at));
-    cpl_status status = check_rules(c, err);
-    if (status != CPL_OK)
-        return status;
     return c->model.bottleneck > 0 ? check_bottleneck(c, err) : check_projection(c, err);
 }

@@ -1,6 +1,8 @@
-/* check_text.c: what the kind of tokens asks of a side's other keys. */
+/* check_text.c: what the kind of tokens asks of a side's other keys, and what two sides with one set of rules must
+ * agree in. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "config/table.h"
@@ -37,6 +39,10 @@ static cpl_status check_bytes(side_check *s, cpl_error *err)
     if (s->side->min_count > 1)
         CPL_FAIL(err, CPL_USAGE, "%s'%s' is %" PRId64 ", but tokens: byte always has all bytes" CPL_HINT
                  "leave it out", at, s->key, s->side->min_count);
+    at = where(s, "vocabulary");
+    if (s->side->vocabulary.path)
+        CPL_FAIL(err, CPL_USAGE, "%s'%s' is '%s', but tokens: byte always has the same entries" CPL_HINT "leave it out",
+                 at, s->key, s->side->vocabulary.written);
     return CPL_OK;
 }
 
@@ -56,8 +62,47 @@ static cpl_status check_side(const cpl_config *c, const cpl_config_side *side, c
     return CPL_OK;
 }
 
+int cpl_config_one_text(const cpl_config *c)
+{
+    return c->model.type == CPL_MODEL_AUTOENCODER || c->text.shared;
+}
+
+/* How long a line may be is no rule of what it is: only an autoencoder's two sides, one line, must agree in that. */
+static int may_differ(const cpl_config *c, const char *name)
+{
+    return c->model.type != CPL_MODEL_AUTOENCODER && (strcmp(name, "max_length") == 0 || strcmp(name, "too_long") == 0);
+}
+
+/* The two sides' keys, one by one. */
+static cpl_status check_one_set(const cpl_config *c, cpl_error *err)
+{
+    char from[CPL_CONFIG_KEY_SIZE], to[CPL_CONFIG_KEY_SIZE], at[CPL_ERROR_WIDTH];
+    cpl_status status = CPL_OK;
+    for (int key = 0; key < CPL_CONFIG_KEYS && status == CPL_OK; key++) {
+        cpl_str a = {0}, b = {0};
+        cpl_config_key(key, from);
+        if (strncmp(from, "text.source.", 12) != 0 || may_differ(c, from + 12))
+            continue;
+        snprintf(to, sizeof to, "text.target.%s", from + 12);
+        int target = cpl_config_find(to);
+        cpl_config_text_of(c, key, &a);
+        if (target >= 0)
+            cpl_config_text_of(c, target, &b);
+        if (target >= 0 && strcmp(a.data ? a.data : "", b.data ? b.data : "") != 0)
+            status = cpl_error_set(err, CPL_USAGE, "%s'%s' is %s but '%s' is %s: %s has one set of text rules" CPL_HINT
+                                   "leave text.target out", cpl_option_where(c, to, at), from,
+                                   a.data ? a.data : "not set", to, b.data ? b.data : "not set",
+                                   c->text.shared ? "text.shared" : "an autoencoder");
+        cpl_str_free(&a);
+        cpl_str_free(&b);
+    }
+    return status;
+}
+
 cpl_status cpl_config_check_text(const cpl_config *c, cpl_error *err)
 {
-    cpl_status status = check_side(c, &c->text.source, "source", err);
+    cpl_status status = cpl_config_one_text(c) ? check_one_set(c, err) : CPL_OK;
+    if (status == CPL_OK)
+        status = check_side(c, &c->text.source, "source", err);
     return status == CPL_OK ? check_side(c, &c->text.target, "target", err) : status;
 }

@@ -116,7 +116,7 @@ typedef struct cpl_config_model {
 
 /* tokens and standardize hold the values of cpl_tokens and cpl_standardize (text/text.h), as plain ints. */
 typedef struct cpl_config_side { CPL_CONFIG_FIELDS(SOURCE) } cpl_config_side;
-typedef struct cpl_config_text { cpl_config_side source, target; } cpl_config_text;
+typedef struct cpl_config_text { CPL_CONFIG_FIELDS(TEXT) cpl_config_side source, target; } cpl_config_text;
 typedef struct cpl_config_noise { CPL_CONFIG_FIELDS(NOISE) } cpl_config_noise;
 typedef struct cpl_config_data { CPL_CONFIG_FIELDS(DATA) cpl_config_noise noise; } cpl_config_data;
 typedef struct cpl_config_optimizer { CPL_CONFIG_FIELDS(OPTIMIZER) } cpl_config_optimizer;
@@ -172,6 +172,8 @@ cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *er
 
 /* Tells the log what is allowed but hardly meant: a model without masking that no padding reaches. log may be NULL. */
 void cpl_config_warn(const cpl_config *c, const cpl_log *log);
+/* 1: both sides have one set of text rules and one vocabulary: an autoencoder, or text.shared. */
+int cpl_config_one_text(const cpl_config *c);
 
 /* units of the embeddings: model.embedding, or model.units where that is 0. */
 int64_t cpl_config_embedding(const cpl_config *c);

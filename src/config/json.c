@@ -60,15 +60,11 @@ static cpl_json *group_json(const cpl_config *c, const char *prefix)
 {
     cpl_json *object = cpl_json_object();
     size_t n = strlen(prefix);
-    int text_done = 0;
     for (int g = 0; object != NULL && g < CPL_OPTION_GROUP_COUNT; g++) {
         const cpl_option_group *group = cpl_option_group_at(g);
         const char *rest = group->prefix + (n == 0 ? 0 : n + 1);
         if (strcmp(group->prefix, prefix) == 0) {
             keys_json(c, group, object);
-        } else if (n == 0 && strncmp(group->prefix, "text.", 5) == 0) {
-            if (!text_done++)
-                cpl_json_set(object, "text", group_json(c, "text"));
         } else if ((n == 0 || (strncmp(group->prefix, prefix, n) == 0 && group->prefix[n] == '.')) &&
                    strchr(rest, '.') == NULL && !switched_off(c, group->prefix)) {
             cpl_json_set(object, rest, group_json(c, group->prefix));

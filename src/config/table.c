@@ -38,6 +38,9 @@ static const cpl_option rows_DECODER[] = {CPL_OPTIONS_DECODER(ROW, ROW_RESUME)};
 #define GROUP_STRUCT cpl_config_attention
 static const cpl_option rows_ATTENTION[] = {CPL_OPTIONS_ATTENTION(ROW, ROW_RESUME)};
 #undef GROUP_STRUCT
+#define GROUP_STRUCT cpl_config_text
+static const cpl_option rows_TEXT[] = {CPL_OPTIONS_TEXT(ROW, ROW_RESUME)};
+#undef GROUP_STRUCT
 #define GROUP_STRUCT cpl_config_side
 static const cpl_option rows_SOURCE[] = {CPL_OPTIONS_SOURCE(ROW, ROW_RESUME)};
 static const cpl_option rows_TARGET[] = {CPL_OPTIONS_TARGET(ROW, ROW_RESUME)};

@@ -40,7 +40,7 @@ typedef struct cpl_option_group {
     size_t offset; /* within cpl_config */
 } cpl_option_group;
 
-enum { CPL_OPTION_GROUP_COUNT = 12 };
+enum { CPL_OPTION_GROUP_COUNT = 13 };
 
 const cpl_option_group *cpl_option_group_at(int group);
 /* The descriptor of a key and its group (may be NULL). */

@@ -49,12 +49,36 @@ static cpl_status make_vocabulary(cpl_maker *m, int side, const cpl_config_side 
     return status;
 }
 
+/* One vocabulary, of the tokens of both sides together, is the source's own and the target's too. An autoencoder's
+ * sides are one text, which counts once. */
+static cpl_status make_shared(cpl_maker *m, const cpl_config_side *rules, cpl_error *err)
+{
+    int sides = m->options->config->model.type == CPL_MODEL_AUTOENCODER ? 1 : 2;
+    cpl_vocabulary_counter *counter = cpl_counter_new();
+    cpl_status status = counter ? CPL_OK : cpl_error_set(err, CPL_FAILED, "no memory to count tokens");
+    for (int side = 0; side < sides && status == CPL_OK; side++)
+        status = count_tokens(m, side, counter, err);
+    if (status == CPL_OK && rules->tokens == CPL_TOKENS_BYTE)
+        status = cpl_vocabulary_of_bytes(&m->d->own_source, err);
+    else if (status == CPL_OK)
+        status = cpl_vocabulary_build(&m->d->own_source, counter, rules->vocabulary_size, rules->min_count, err);
+    cpl_counter_free(counter);
+    return status;
+}
+
 cpl_status cpl_maker_vocabularies(cpl_maker *m, cpl_error *err)
 {
     const cpl_config_text *text = &m->options->config->text;
     cpl_dataset *d = m->d;
     d->source = m->options->source ? m->options->source : d->own_source; /* subwords are there already */
     d->target = m->options->target ? m->options->target : d->own_target;
+    int one = cpl_config_one_text(m->options->config);
+    if (one && !d->source && !d->target)
+        CPL_TRY(make_shared(m, &text->source, err), err, "cannot build the shared vocabulary");
+    if (one && !d->source)
+        d->source = d->target ? d->target : d->own_source;
+    if (one && !d->target)
+        d->target = d->source;
     CPL_TRY(make_vocabulary(m, 0, &text->source, d->source ? NULL : &d->own_source, err), err,
             "cannot build the source vocabulary");
     CPL_TRY(make_vocabulary(m, 1, &text->target, d->target ? NULL : &d->own_target, err), err,

@@ -62,12 +62,18 @@ static cpl_status learn_missing(cpl_maker *m, cpl_error *err)
 {
     cpl_encode_side *source = &m->encoder.source, *target = &m->encoder.target;
     cpl_status status = CPL_OK;
-    if (cpl_tokens_are_subwords(source->rules.tokens) && !m->options->source)
-        status = learn(m, 0, 0, &m->d->own_source, err);
-    if (status == CPL_OK && cpl_tokens_are_subwords(target->rules.tokens) && !m->options->target)
+    int one = cpl_config_one_text(m->options->config), same = m->options->config->model.type == CPL_MODEL_AUTOENCODER;
+    const cpl_vocabulary *given[2] = {m->options->source, m->options->target};
+    if (cpl_tokens_are_subwords(source->rules.tokens) && !given[0] && !(one && given[1]))
+        status = learn(m, 0, one && !same, &m->d->own_source, err);
+    if (status == CPL_OK && !one && cpl_tokens_are_subwords(target->rules.tokens) && !given[1])
         status = learn(m, 1, 0, &m->d->own_target, err);
-    source->vocabulary = m->options->source ? m->options->source : m->d->own_source;
-    target->vocabulary = m->options->target ? m->options->target : m->d->own_target;
+    source->vocabulary = given[0] ? given[0] : m->d->own_source;
+    target->vocabulary = given[1] ? given[1] : m->d->own_target;
+    if (one) {
+        source->vocabulary = source->vocabulary ? source->vocabulary : target->vocabulary;
+        target->vocabulary = source->vocabulary;
+    }
     return status;
 }
 

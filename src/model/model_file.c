@@ -43,6 +43,16 @@ static cpl_status read_vocabulary(const cpl_model_file *f, const char *key, cpl_
     return CPL_OK;
 }
 
+/* "source": both sides have one vocabulary. */
+static cpl_status read_target(cpl_model_file *f, cpl_error *err)
+{
+    const char *text = cpl_tensor_file_metadata(f->tensors, "target_vocabulary", NULL);
+    if (!text || strcmp(text, "\"source\"") != 0)
+        return read_vocabulary(f, "target_vocabulary", &f->target, err);
+    f->target = f->source;
+    return CPL_OK;
+}
+
 static cpl_status read_config(cpl_model_file *f, cpl_error *err)
 {
     cpl_json *root;
@@ -98,7 +108,7 @@ static cpl_status read_all(cpl_model_file *f, cpl_error *err)
     if (status == CPL_OK)
         status = read_vocabulary(f, "source_vocabulary", &f->source, err);
     if (status == CPL_OK)
-        status = read_vocabulary(f, "target_vocabulary", &f->target, err);
+        status = read_target(f, err);
     if (status != CPL_OK)
         return status;
     f->part = cpl_tensor_file_metadata(f->tensors, "part", NULL);
@@ -144,7 +154,8 @@ void cpl_model_file_close(cpl_model_file *f)
         return;
     cpl_config_free(f->config);
     cpl_vocabulary_free(f->source);
-    cpl_vocabulary_free(f->target);
+    if (f->target != f->source)
+        cpl_vocabulary_free(f->target);
     cpl_tensor_file_close(f->tensors);
     cpl_release(f);
 }

@@ -1,6 +1,7 @@
 /* model_file.h: a model is ONE safetensors file: weights under their parameter paths (float32), and in its metadata
  * all that else makes it a model: format, format_version, version (of the program that wrote it), type, config
- * (effective options), source_vocabulary and target_vocabulary (JSON arrays), history (JSON array: what each
+ * (effective options), source_vocabulary and target_vocabulary (JSON: an array; of subwords an object with the model; a
+ * target that shares the source's is "source"), history (JSON array: what each
  * validation gave), longest_target, epoch, step. A checkpoint is the same file with more: tensors under "optimizer."
  * and the metadata entry "state"; it opens as a model too.
  *
@@ -24,7 +25,7 @@ enum { CPL_MODEL_FORMAT_VERSION = 1 };
 typedef struct cpl_model_file {
     cpl_tensor_file *tensors;
     cpl_config *config;
-    cpl_vocabulary *source, *target;
+    cpl_vocabulary *source, *target; /* one object where the model has one */
     cpl_model_sizes sizes;           /* for compiling: config and the vocabularies' sizes */
     const cpl_model_kind *kind;
     int64_t longest_target;          /* tokens of the longest training target, without START and END */

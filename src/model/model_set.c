@@ -68,8 +68,12 @@ static cpl_status fill(cpl_model_set *s, const cpl_model_facts *f, cpl_error *er
     cpl_status status = write_json(cpl_config_to_json(f->config), &s->config, "the options", err);
     if (status == CPL_OK)
         status = write_json(cpl_vocabulary_to_json(f->source), &s->source, "the source vocabulary", err);
-    if (status == CPL_OK)
+    if (status == CPL_OK && f->target == f->source)
+        cpl_str_add(&s->target, "\"source\"");
+    else if (status == CPL_OK)
         status = write_json(cpl_vocabulary_to_json(f->target), &s->target, "the target vocabulary", err);
+    if (status == CPL_OK && s->target.failed)
+        status = cpl_error_set(err, CPL_FAILED, "no memory for writing the target vocabulary");
     if (status == CPL_OK)
         status = cpl_model_set_add_block(s, "", cpl_parameters_values(f->parameters), NULL, err);
     if (status != CPL_OK)

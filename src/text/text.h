@@ -105,8 +105,9 @@ typedef struct cpl_token_statistics {
     uint64_t singletons; /* types seen once */
 } cpl_token_statistics;
 cpl_token_statistics cpl_counter_statistics(const cpl_vocabulary_counter *c);
-/* The occurrences that the vocabulary knows: the rest of statistics.tokens is unknown. */
-uint64_t cpl_counter_known(const cpl_vocabulary_counter *c, const cpl_vocabulary *v);
+/* The occurrences that the vocabulary knows: the rest of statistics.tokens is unknown. *types (may be NULL): how many
+ * different tokens they are. */
+uint64_t cpl_counter_known(const cpl_vocabulary_counter *c, const cpl_vocabulary *v, uint64_t *types);
 /* 1: the bytes spell one of the four special entries. */
 int cpl_token_is_special(const char *token, size_t length);
 /* The vocabulary of the kind byte, always the same: id 4 + b is byte b. */
@@ -162,7 +163,7 @@ void cpl_vocabulary_join(const cpl_vocabulary *v, cpl_tokens kind, const cpl_tok
 /* vocabulary_file.c: one token a line, or token TAB count; the line's number less one is the id, and nothing is
  * stripped. Lines 1 to 4: the padding entry (empty, as Keras's get_vocabulary() has it, or [PAD]), [UNK], [START],
  * [END]. All that is wrong is told at once (CPL_USAGE), with line and content. kind: what a token may look like
- * (a space is one of the kind `char` alone). */
+ * (a space is one of the kind `char` alone). Of subwords the file is a SentencePiece model. */
 cpl_status cpl_vocabulary_read(cpl_vocabulary **v, const char *path, cpl_tokens kind, cpl_error *err);
 cpl_status cpl_vocabulary_write(const cpl_vocabulary *v, const char *path, cpl_error *err); /* atomic */
 

@@ -79,15 +79,19 @@ cpl_token_statistics cpl_counter_statistics(const cpl_vocabulary_counter *c)
     return s;
 }
 
-uint64_t cpl_counter_known(const cpl_vocabulary_counter *c, const cpl_vocabulary *v)
+uint64_t cpl_counter_known(const cpl_vocabulary_counter *c, const cpl_vocabulary *v, uint64_t *types)
 {
-    uint64_t known = 0;
+    uint64_t known = 0, different = 0;
     for (size_t i = 0; i < cpl_map_size(c->counts); i++) {
         size_t length;
         const char *token = cpl_map_key(c->counts, i, &length);
-        if (cpl_vocabulary_id(v, token, length) != CPL_ID_UNKNOWN)
-            known += (uint64_t)cpl_map_value(c->counts, i);
+        if (cpl_vocabulary_id(v, token, length) == CPL_ID_UNKNOWN)
+            continue;
+        known += (uint64_t)cpl_map_value(c->counts, i);
+        different++;
     }
+    if (types)
+        *types = different;
     return known;
 }
 

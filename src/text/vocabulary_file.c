@@ -1,6 +1,7 @@
-/* vocabulary_file.c: a vocabulary as a text file. A token is the bytes of its line, so a line that only looks wrong
- * (a space at its end, a carriage return, a count after a space) would become a token that no text ever has, or shift
- * the ids behind it against the rows of a trained matrix: every such line is an error, and all are told at once. */
+/* vocabulary_file.c: a vocabulary as a file: of subwords a SentencePiece model, otherwise a text. There a token is the
+ * bytes of its line, so a line that only looks wrong (a space at its end, a carriage return, a count after a space)
+ * would become a token that no text ever has, or shift the ids behind it against the rows of a trained matrix: every
+ * such line is an error, and all are told at once. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,16 +129,6 @@ static cpl_status take_line(reading *r, int64_t line, const char *text, size_t l
     return CPL_OK;
 }
 
-/* How a SentencePiece model begins (protobuf): a message of under 128 bytes that holds a string and then, after the tag
- * 0x15, its score. A word list that begins with the same line feed goes on with "[UNK]". */
-static int is_sentencepiece(const char *text, size_t length)
-{
-    const unsigned char *b = (const unsigned char *)text;
-    if (length < 4 || b[0] != 0x0A || b[1] >= 0x80 || b[2] != 0x0A || b[3] + 7u > b[1])
-        return 0;
-    return length > 4u + b[3] && b[4 + b[3]] == 0x15;
-}
-
 static cpl_status take_lines(reading *r, const char *text, size_t length, cpl_error *err)
 {
     cpl_status status = CPL_OK;
@@ -155,6 +146,18 @@ static cpl_status take_lines(reading *r, const char *text, size_t length, cpl_er
     return status;
 }
 
+static cpl_status read_model(cpl_vocabulary **v, const char *path, const char *text, size_t length, cpl_tokens kind,
+                             cpl_error *err)
+{
+    cpl_status status = cpl_vocabulary_from_model(v, text, length, path, err);
+    if (status == CPL_OK && (status = cpl_vocabulary_check_kind(*v, kind, err)) != CPL_OK) {
+        cpl_error_context(err, status, "'%s' cannot be used as a vocabulary", path);
+        cpl_vocabulary_free(*v);
+        *v = NULL;
+    }
+    return status;
+}
+
 cpl_status cpl_vocabulary_read(cpl_vocabulary **v, const char *path, cpl_tokens kind, cpl_error *err)
 {
     char *text;
@@ -163,11 +166,15 @@ cpl_status cpl_vocabulary_read(cpl_vocabulary **v, const char *path, cpl_tokens 
     cpl_status status = cpl_file_read(path, &text, &length, err);
     if (status != CPL_OK)
         return status;
-    if (is_sentencepiece(text, length)) {
+    if (cpl_is_subword_model(text, length)) {
+        status = read_model(v, path, text, length, kind, err);
         cpl_release(text);
-        CPL_FAIL(err, CPL_USAGE, "'%s' is a SentencePiece model, expected a word list: one token a line" CPL_HINT
-                 "this version does not read SentencePiece models; lines 1 to 4 of a word list are padding, [UNK], "
-                 "[START], [END]", path);
+        return status;
+    }
+    if (cpl_tokens_are_subwords(kind)) {
+        cpl_release(text);
+        CPL_FAIL(err, CPL_USAGE, "'%s' is not a SentencePiece model, which tokens: %s needs" CPL_HINT
+                 "a word list goes with tokens: word, space or char", path, cpl_tokens_name(kind));
     }
     reading r = {.path = path, .kind = kind, .lines = cpl_map_new(), .tokens = cpl_json_array()};
     if (!r.lines || !r.tokens)
@@ -188,6 +195,10 @@ cpl_status cpl_vocabulary_read(cpl_vocabulary **v, const char *path, cpl_tokens 
 
 cpl_status cpl_vocabulary_write(const cpl_vocabulary *v, const char *path, cpl_error *err)
 {
+    size_t bytes;
+    const char *model = cpl_vocabulary_model(v, &bytes);
+    if (model)
+        return cpl_file_write(path, model, bytes, err);
     cpl_str text = {0};
     for (int64_t id = 0; id < cpl_vocabulary_size(v); id++) {
         size_t length;

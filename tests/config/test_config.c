@@ -71,7 +71,7 @@ static void defaults_are_the_interfaces(void **state)
         {"model.decoder.attention.score", "multihead"}, {"model.decoder.attention.heads", "1"},
         {"model.decoder.attention.position", "after"}, {"model.decoder.attention.combine", "add_norm"},
         {"model.decoder.attention.dropout", "0"},
-        {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},
+        {"text.shared", "false"}, {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},
         {"text.source.vocabulary_size", "32000"}, {"text.source.min_count", "1"}, {"text.source.max_length", "0"},
         {"text.source.vocabulary", ""}, {"text.source.vectors", ""}, {"text.target.vocabulary", ""},
         {"text.target.vectors", ""},
@@ -382,7 +382,7 @@ static void json_round_trip_keeps_every_value(void **state)
     assert_non_null(strstr(text.data, "\"early_stopping\": false"));
     assert_non_null(strstr(text.data, "\"dropout\": 0.1,"));
     assert_non_null(strstr(text.data, "\"memory\": \"1536MiB\""));
-    assert_non_null(strstr(text.data, "\"text\": {\"source\": {"));
+    assert_non_null(strstr(text.data, "\"text\": {\"shared\": false, \"source\": {"));
     assert_int_equal(cpl_json_parse(&parsed, text.data, text.length, &err), CPL_OK);
     assert_int_equal(cpl_config_from_json(&b, parsed, &err), CPL_OK);
     assert_int_equal(cpl_config_compare(a, b, &list, &err), CPL_OK);
