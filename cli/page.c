@@ -59,6 +59,14 @@ static const page pages[] = {
     {"inspect",
      "Prints a model file's options, layers, sizes, training history and the checksum of each tensor.",
      "couplet inspect de-en/model.safetensors"},
+    {"vocabulary",
+     "Builds a vocabulary from one column of FILE.tsv, or from both together; a text of one column will\n"
+     "do. Words, characters and bytes become a list with a token a line: padding, [UNK], [START], [END],\n"
+     "then by frequency; bpe and unigram become a SentencePiece model. text.*.vocabulary of a\n"
+     "configuration reads either, so that several models have one vocabulary. Prints how much of the text\n"
+     "the vocabulary covers.",
+     "couplet vocabulary train.tsv --column target --size 8000 -o en.txt\n"
+     "couplet vocabulary train.tsv --column both --kind bpe --size 8000 -o shared.model"},
     {"import",
      "Makes a model of a .weights.h5 that Keras saved. CONFIG.yaml says what the model is; the weights\n"
      "are found by the attribute paths of the tutorial's classes (encoder/embedding, encoder/rnn/...,\n"

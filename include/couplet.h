@@ -643,6 +643,23 @@ CPL_API cpl_status cpl_average_models(const char *const *models, int count, cons
 /* Options, layers, sizes, history, checksum of each tensor; of a model, or of a part that cpl_extract wrote. */
 CPL_API cpl_status cpl_inspect(const char *model, int json, char **text, cpl_error *err);
 
+/* A vocabulary built from text, in a file that text.*.vocabulary of a configuration reads: a list of tokens, or a
+ * SentencePiece model. NULL and 0 are defaults. */
+typedef struct cpl_vocabulary_options {
+    const char *input;       /* TSV, .gz too; one column is enough, unless it is both */
+    const char *column;      /* source (NULL), target or both: one vocabulary of all text */
+    const char *tokens;      /* space, word (NULL), char, byte, bpe, unigram */
+    const char *standardize; /* none, nfc, nfkc, nfkc_lower, tutorial; NULL: the default of the side's text rules */
+    int64_t size;            /* most entries, the four special ones included; 0: no limit (but subwords need one) */
+    int64_t min_count;       /* rarer tokens (of subwords: characters) are left out */
+    const char *output;
+    int json;
+    cpl_message_sink message;
+    void *user;
+} cpl_vocabulary_options;
+/* text: what the vocabulary covers of the input, to be freed with cpl_free. */
+CPL_API cpl_status cpl_vocabulary_make(const cpl_vocabulary_options *options, char **text, cpl_error *err);
+
 /* Weights from Keras (.weights.h5), whose attribute paths are those of the reference classes: encoder/embedding,
  * encoder/rnn/forward_layer/cell, decoder/attention/mha/query_dense … Text files of vocabularies: a token a line, the
  * first empty (padding) or [PAD], then [UNK], [START], [END]. All that is missing, left over or of another shape is an
