@@ -148,6 +148,8 @@ typedef struct cpl_rnn_options {
     int reverse;                           /* 1: reads each sentence from its end */
     cpl_node *h, *c;                       /* initial states [batch units]; NULL: zero */
     cpl_initializer recurrent_initializer; /* 0 (CPL_ZEROS): Glorot-uniform; or CPL_ORTHOGONAL */
+    double dropout;                        /* of what the recurrent product reads of the state in CPL_TRAIN runs, the
+                                            * same elements in all steps of a sentence; 0 ≤ dropout < 1 */
 } cpl_rnn_options;
 /* What a recurrent layer gives: all outputs, and the states after each sentence's last step by name. */
 typedef struct cpl_rnn_result {
@@ -164,6 +166,7 @@ typedef struct cpl_bidirectional_options {
     cpl_merge merge;
     cpl_node *forward_h, *forward_c, *backward_h, *backward_c;
     cpl_initializer recurrent_initializer;
+    double dropout; /* as of cpl_rnn_options, masks of its own for each direction */
 } cpl_bidirectional_options;
 typedef struct cpl_bidirectional_result {
     cpl_node *y;                 /* merged, in time order: [batch time units] (concat: 2 units) */
@@ -231,6 +234,8 @@ CPL_API cpl_attention_result cpl_additive_attention(cpl_graph *g, const char *na
 CPL_API cpl_node *cpl_layer_norm(cpl_graph *g, const char *name, cpl_node *x, double epsilon);
 /* Active in CPL_TRAIN runs only. */
 CPL_API cpl_node *cpl_dropout(cpl_graph *g, cpl_node *x, double rate);
+/* The same for whole rows of x [batch time …], such as embedded words. */
+CPL_API cpl_node *cpl_dropout_words(cpl_graph *g, cpl_node *x, double rate);
 /* [batch time n] → [batch n]: mean over the positions that exist. */
 CPL_API cpl_node *cpl_mean_time(cpl_graph *g, cpl_node *x);
 CPL_API cpl_node *cpl_add(cpl_graph *g, cpl_node *a, cpl_node *b);
@@ -313,8 +318,9 @@ CPL_API cpl_node *cpl_loop_final(cpl_loop *loop, const char *state);
  * are those of cpl_rnn; the GRU (reset after) has bias and recurrent_bias in place of the two rows. */
 CPL_API void cpl_lstm_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, cpl_node **c, int64_t units);
 CPL_API void cpl_gru_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, int64_t units);
-/* Either, by o's cell, units and recurrent_initializer (the other options are those of whole sequences). A GRU has no
- * c: NULL will do. A gru_reset_before has no step. */
+/* Either, by o's cell, units, recurrent_initializer and dropout (the other options are those of whole sequences; in a
+ * loop in C each step is a call of its own, and drops elements of its own). A GRU has no c: NULL will do. A
+ * gru_reset_before has no step. */
 CPL_API void cpl_cell_step(cpl_graph *g, const char *name, cpl_node *x, cpl_node **h, cpl_node **c,
                            const cpl_rnn_options *o);
 

@@ -203,6 +203,31 @@ static cpl_status assign_group(cpl_config *c, const char *path, const cpl_value 
     return status;
 }
 
+/* An error about the key that a plain value went to names the group that the user wrote. */
+static void name_group(cpl_error *err, const char *group, const char *key)
+{
+    char quoted[PATH_SIZE];
+    snprintf(quoted, sizeof quoted, "'%s'", key);
+    char *at = err && err->lines > 0 ? strstr(err->line[0], quoted) : NULL;
+    if (at)
+        memmove(at + 1 + strlen(group), at + 1 + strlen(key), strlen(at + 1 + strlen(key)) + 1);
+}
+
+/* `dropout: 0.3` in place of the group of that name. */
+static cpl_status assign_shorthand(cpl_config *c, const char *group, const cpl_value *v, const char *file,
+                                   cpl_error *err)
+{
+    const char *key;
+    for (int i = 0; (key = cpl_option_shorthand(group, i)) != NULL; i++) {
+        cpl_status status = assign_key(c, cpl_config_find(key), v, file, err);
+        if (status != CPL_OK) {
+            name_group(err, group, key);
+            return status;
+        }
+    }
+    return CPL_OK;
+}
+
 cpl_status cpl_value_assign(cpl_config *c, const char *key, const cpl_value *v, const char *path, cpl_error *err)
 {
     int number = cpl_config_find(key);
@@ -211,6 +236,8 @@ cpl_status cpl_value_assign(cpl_config *c, const char *key, const cpl_value *v, 
         return assign_switch(c, number, v, path, err);
     if (number >= 0)
         return assign_key(c, number, v, path, err);
+    if (group && (v->kind == CPL_VALUE_TEXT || v->kind == CPL_VALUE_LIST) && cpl_option_shorthand(key, 0))
+        return assign_shorthand(c, key, v, path, err);
     if (group)
         return assign_group(c, key, v, path, err);
     return at_line(unknown_key(key, err), path, v->line, err);

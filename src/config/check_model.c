@@ -37,10 +37,10 @@ static cpl_status check_heads_and_dropout(const cpl_config *c, cpl_error *err)
     if (a->heads > 1 && a->score != CPL_ATTEND_MULTIHEAD)
         CPL_FAIL(err, CPL_USAGE, "%s'" ATTENTION "heads' is %" PRId64 ", but only score multihead has heads",
                  cpl_option_where(c, ATTENTION "heads", at), a->heads);
-    if (a->dropout > 0 && a->score == CPL_ATTEND_NONE)
-        CPL_FAIL(err, CPL_USAGE, "%s'" ATTENTION "dropout' is %g, but without attention it has no weights to drop"
-                 CPL_HINT "set " ATTENTION "score, or leave dropout out", cpl_option_where(c, ATTENTION "dropout", at),
-                 a->dropout);
+    if (c->model.dropout.attention > 0 && a->score == CPL_ATTEND_NONE)
+        CPL_FAIL(err, CPL_USAGE, "%s'model.dropout.attention' is %g, but without attention there are no weights to drop"
+                 CPL_HINT "set " ATTENTION "score, or leave it out", cpl_option_where(c, "model.dropout.attention", at),
+                 c->model.dropout.attention);
     if (units % a->heads != 0)
         CPL_FAIL(err, CPL_USAGE, "%s'model.units' is %" PRId64 ", which %" PRId64
                  " heads ('model.decoder.attention.heads') do not divide",

@@ -108,8 +108,10 @@ typedef struct cpl_config_period {
 typedef struct cpl_config_attention { CPL_CONFIG_FIELDS(ATTENTION) } cpl_config_attention;
 typedef struct cpl_config_encoder { CPL_CONFIG_FIELDS(ENCODER) } cpl_config_encoder;
 typedef struct cpl_config_decoder { CPL_CONFIG_FIELDS(DECODER) cpl_config_attention attention; } cpl_config_decoder;
+typedef struct cpl_config_dropout { CPL_CONFIG_FIELDS(DROPOUT) } cpl_config_dropout;
 typedef struct cpl_config_model {
     CPL_CONFIG_FIELDS(MODEL)
+    cpl_config_dropout dropout;
     cpl_config_encoder encoder;
     cpl_config_decoder decoder;
 } cpl_config_model;

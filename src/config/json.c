@@ -131,6 +131,37 @@ static cpl_value *from_json(cpl_arena *arena, const cpl_json *json)
     return v->text == NULL ? NULL : v;
 }
 
+/* ---- keys that have moved ---- */
+
+/* Takes the value at a dotted path out of the tree; NULL: there is none. */
+static cpl_value *take(cpl_value *group, const char *path)
+{
+    size_t n = strcspn(path, ".");
+    for (cpl_value **at = &group->first; *at; at = &(*at)->next) {
+        cpl_value *v = *at;
+        if (strlen(v->key) != n || strncmp(v->key, path, n) != 0)
+            continue;
+        if (path[n] == '.')
+            return v->kind == CPL_VALUE_GROUP ? take(v, path + n + 1) : NULL;
+        *at = v->next;
+        return v;
+    }
+    return NULL;
+}
+
+/* Values under names that they had before go where they belong now. */
+static cpl_status assign_moved(cpl_config *c, cpl_value *root, cpl_error *err)
+{
+    cpl_status status = CPL_OK;
+    const char *old, *key;
+    for (int i = 0; root->kind == CPL_VALUE_GROUP && (old = cpl_option_move(i, &key)) && status == CPL_OK; i++) {
+        const cpl_value *v = take(root, old);
+        if (v)
+            status = cpl_value_assign(c, key, v, NULL, err);
+    }
+    return status;
+}
+
 cpl_status cpl_config_from_json(cpl_config **c, const cpl_json *object, cpl_error *err)
 {
     cpl_status status = cpl_config_default(c, err);
@@ -140,6 +171,8 @@ cpl_status cpl_config_from_json(cpl_config **c, const cpl_json *object, cpl_erro
     if (root == NULL)
         status = cpl_error_set(err, CPL_FAILED, "no memory for the configuration");
     else
+        status = assign_moved(*c, root, err);
+    if (status == CPL_OK)
         status = cpl_value_assign(*c, "", root, NULL, err);
     if (status != CPL_OK) {
         cpl_config_free(*c);

@@ -29,6 +29,9 @@
 #define GROUP_STRUCT cpl_config_model
 static const cpl_option rows_MODEL[] = {CPL_OPTIONS_MODEL(ROW, ROW_RESUME)};
 #undef GROUP_STRUCT
+#define GROUP_STRUCT cpl_config_dropout
+static const cpl_option rows_DROPOUT[] = {CPL_OPTIONS_DROPOUT(ROW, ROW_RESUME)};
+#undef GROUP_STRUCT
 #define GROUP_STRUCT cpl_config_encoder
 static const cpl_option rows_ENCODER[] = {CPL_OPTIONS_ENCODER(ROW, ROW_RESUME)};
 #undef GROUP_STRUCT
@@ -111,6 +114,32 @@ const char *cpl_option_default(int type, int key)
     return cpl_option_at(key, NULL)->fallback;
 }
 
+#define SHORTHAND_ROW(group, key) {group, key},
+static const struct {
+    const char *group, *key;
+} shorthands[] = {CPL_OPTION_SHORTHANDS(SHORTHAND_ROW)};
+
+const char *cpl_option_shorthand(const char *group, int i)
+{
+    for (size_t k = 0; k < sizeof shorthands / sizeof shorthands[0]; k++)
+        if (strcmp(shorthands[k].group, group) == 0 && i-- == 0)
+            return shorthands[k].key;
+    return NULL;
+}
+
+#define MOVE_ROW(old, key) {old, key},
+static const struct {
+    const char *old, *key;
+} moves[] = {CPL_OPTION_MOVES(MOVE_ROW)};
+
+const char *cpl_option_move(int i, const char **key)
+{
+    if (i >= (int)(sizeof moves / sizeof moves[0]))
+        return NULL;
+    *key = moves[i].key;
+    return moves[i].old;
+}
+
 const void *cpl_option_value(const cpl_config *c, int key)
 {
     const cpl_option_group *group;
@@ -170,15 +199,18 @@ static void all_names(char names[NAMES][CPL_CONFIG_KEY_SIZE])
     snprintf(names[NAMES - 1], CPL_CONFIG_KEY_SIZE, "text");
 }
 
-/* First a slip of the pen among the neighbours, then a key of that very name in another group (the wrong
- * indentation), then a slip anywhere. */
+/* First where the key has moved to; then a slip of the pen among the neighbours, then a key of that very name in
+ * another group (the wrong indentation), then a slip anywhere. */
 const char *cpl_option_nearest(const char *path, char buffer[CPL_CONFIG_KEY_SIZE])
 {
     char names[NAMES][CPL_CONFIG_KEY_SIZE];
     const char *last[NAMES], *full[NAMES];
     size_t parent = parent_length(path), count = 0;
     const char *wanted = path + (parent > 0 ? parent + 1 : 0);
-    const char *found = NULL;
+    const char *found = NULL, *old, *moved;
+    for (int i = 0; (old = cpl_option_move(i, &moved)) != NULL; i++)
+        if (strcmp(path, old) == 0)
+            return strcpy(buffer, moved);
     all_names(names);
     for (int i = 0; i < NAMES; i++) {
         if (parent_length(names[i]) != parent || strncmp(names[i], path, parent) != 0)

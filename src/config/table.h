@@ -40,7 +40,7 @@ typedef struct cpl_option_group {
     size_t offset; /* within cpl_config */
 } cpl_option_group;
 
-enum { CPL_OPTION_GROUP_COUNT = 13 };
+enum { CPL_OPTION_GROUP_COUNT = 14 };
 
 const cpl_option_group *cpl_option_group_at(int group);
 /* The descriptor of a key and its group (may be NULL). */
@@ -61,6 +61,10 @@ cpl_status cpl_config_check_text(const cpl_config *c, cpl_error *err);
 /* check_model.c: which parts of a model fit together. */
 cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err);
 
+/* The i-th key that a plain value of this group sets; NULL past the last. */
+const char *cpl_option_shorthand(const char *group, int i);
+/* The i-th key that has moved, and where it stands now; NULL past the last. */
+const char *cpl_option_move(int i, const char **key);
 /* 1 when path is a group, or leads to one ("text"). */
 int cpl_option_is_group(const char *path);
 /* What the user may have meant by an unknown dotted key: a full key into buffer, or NULL. */

@@ -16,10 +16,15 @@ typedef struct cpl_scale_attributes {
     float factor;
 } cpl_scale_attributes;
 
-/* dropout: share of elements that become 0 while training, 0 ≤ rate < 1. */
+/* dropout: share of elements that become 0 while training, 0 ≤ rate < 1; what is drawn, a cpl_drop. */
+typedef enum cpl_drop {
+    CPL_DROP_ELEMENTS, /* each element */
+    CPL_DROP_STEADY,   /* each element of a sentence's step, the same ones in all its steps */
+    CPL_DROP_ROWS      /* each row as a whole */
+} cpl_drop;
 typedef struct cpl_dropout_attributes {
     float rate;
-    uint32_t zero;
+    uint32_t what;
 } cpl_dropout_attributes;
 
 /* cross_entropy, linear_cross_entropy: share of each label that goes to all classes alike, while training. */
@@ -33,10 +38,14 @@ typedef struct cpl_layer_norm_attributes {
     float epsilon;
 } cpl_layer_norm_attributes;
 
-/* gru, gru_before, lstm: reverse 1 reads each sentence from its last step to its first. */
+/* gru, gru_before, lstm: reverse 1 reads each sentence from its last step to its first. dropout: share of a state's
+ * elements that the recurrent product misses while training, the same in all steps; call: with dropout, a number that
+ * no other call has. */
 typedef struct cpl_recurrent_attributes {
     int32_t reverse;
-    int32_t zero;
+    float dropout;
+    uint32_t call;
+    uint32_t zero;
 } cpl_recurrent_attributes;
 
 /* previous: the loop whose state it carries. */

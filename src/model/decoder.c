@@ -18,7 +18,8 @@ static cpl_attention_options attention_of(const cpl_config *c)
                                        [CPL_ATTEND_ADDITIVE] = CPL_SCORE_ADDITIVE,
                                        [CPL_ATTEND_MULTIHEAD] = CPL_SCORE_MULTIHEAD};
     const cpl_config_attention *a = &c->model.decoder.attention;
-    return (cpl_attention_options){.heads = a->heads, .key_units = c->model.units, .dropout = a->dropout,
+    return (cpl_attention_options){.heads = a->heads, .key_units = c->model.units,
+                                   .dropout = c->model.dropout.attention,
                                    .score = a->score == CPL_ATTEND_NONE ? CPL_SCORE_MULTIHEAD : scores[a->score]};
 }
 
@@ -96,10 +97,10 @@ static cpl_node *after(cpl_graph *g, const cpl_config *c, cpl_node *x, cpl_atten
                        const cpl_model_states *before, cpl_model_decoded *d)
 {
     for (int64_t k = 0; k < c->model.decoder.layers; k++) {
-        x = k > 0 ? cpl_dropout(g, x, c->model.dropout) : x;
+        x = k > 0 ? cpl_dropout(g, x, c->model.dropout.layer) : x;
         cpl_rnn_result r = cpl_rnn(g, cpl_model_layer(k), x, &(cpl_rnn_options){
             .cell = cpl_model_cell(c->model.decoder.cell), .units = c->model.units, .h = before->h[k],
-            .c = before->c[k], .recurrent_initializer = cpl_model_recurrent(c)});
+            .c = before->c[k], .recurrent_initializer = cpl_model_recurrent(c), .dropout = c->model.dropout.recurrent});
         d->states.h[k] = r.h, d->states.c[k] = r.c;
         x = through(g, c, k, r.y, x);
     }
@@ -126,7 +127,7 @@ static cpl_node *step_layer(cpl_graph *g, cpl_loop *loop, const cpl_config *c, i
     cpl_node *h = cpl_loop_state(loop, cpl_model_h[k]), *cell = lstm ? cpl_loop_state(loop, cpl_model_c[k]) : NULL;
     cpl_cell_step(g, cpl_model_layer(k), x, &h, &cell, &(cpl_rnn_options){
         .cell = cpl_model_cell(c->model.decoder.cell), .units = c->model.units,
-        .recurrent_initializer = cpl_model_recurrent(c)});
+        .recurrent_initializer = cpl_model_recurrent(c), .dropout = c->model.dropout.recurrent});
     cpl_loop_next(loop, cpl_model_h[k], h);
     if (lstm)
         cpl_loop_next(loop, cpl_model_c[k], cell);
@@ -142,7 +143,7 @@ static void body(cpl_graph *g, cpl_loop *loop, const void *user)
     cpl_attention_result a = cpl_attention_query(g, "attention", query, s->memory, &o);
     cpl_node *x = combine(g, c, a.y, cpl_loop_slice(loop, "x"));
     for (int64_t k = 0; k < c->model.decoder.layers; k++)
-        x = step_layer(g, loop, c, k, k > 0 ? cpl_dropout(g, x, c->model.dropout) : x);
+        x = step_layer(g, loop, c, k, k > 0 ? cpl_dropout(g, x, c->model.dropout.layer) : x);
     cpl_loop_emit(loop, "y", x);
     cpl_loop_emit(loop, "weights", a.weights);
     if (c->model.copy)
@@ -189,12 +190,13 @@ cpl_model_decoded cpl_model_decode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
     cpl_enter(g, "decoder");
     cpl_node *x = cpl_embedding(g, "embedding", tokens, &(cpl_embedding_options){
         .size = n->target_vocabulary, .units = cpl_config_embedding(c)});
-    cpl_node *token = x = cpl_dropout(g, x, c->model.dropout);
+    x = cpl_dropout(g, cpl_dropout_words(g, x, c->model.dropout.word), c->model.dropout.embedding);
+    cpl_node *token = x;
     if (a->position == CPL_POSITION_BEFORE && a->score != CPL_ATTEND_NONE)
         x = before_cell(g, c, x, memory, before, &d);
     else
         x = after(g, c, x, memory, before, &d);
-    x = cpl_dropout(g, x, c->model.dropout);
+    x = cpl_dropout(g, x, c->model.dropout.layer);
     if (c->model.copy)
         d.gate = gate(g, &d, token);
     d.logits = cpl_dense(g, "output", x, &(cpl_dense_options){.units = n->target_vocabulary, .dim = "vocab"});

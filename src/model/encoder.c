@@ -43,10 +43,12 @@ static cpl_rnn_result layer(cpl_graph *g, const cpl_config *c, int64_t k, cpl_no
     if (c->model.encoder.direction != CPL_DIRECTION_BOTH)
         return cpl_rnn(g, cpl_model_layer(k), x, &(cpl_rnn_options){
             .cell = cell, .units = c->model.units, .recurrent_initializer = recurrent, .h = h, .c = c_state,
+            .dropout = c->model.dropout.recurrent,
             .reverse = c->model.encoder.direction == CPL_DIRECTION_BACKWARD});
     cpl_merge how = merge_of(c->model.encoder.merge);
     cpl_bidirectional_result b = cpl_bidirectional(g, cpl_model_layer(k), x, &(cpl_bidirectional_options){
         .cell = cell, .units = c->model.units, .merge = how, .recurrent_initializer = recurrent,
+        .dropout = c->model.dropout.recurrent,
         .forward_h = h, .forward_c = c_state, .backward_h = h, .backward_c = c_state});
     /* the last states are joined as the outputs are */
     return (cpl_rnn_result){.y = b.y, .h = cpl_merge_directions(g, how, b.forward.h, b.backward.h),
@@ -60,12 +62,12 @@ cpl_model_encoded cpl_model_encode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
     cpl_enter(g, "encoder");
     cpl_node *x = cpl_embedding(g, "embedding", source, &(cpl_embedding_options){
         .size = n->source_vocabulary, .units = cpl_config_embedding(config)});
-    x = cpl_dropout(g, x, config->model.dropout);
+    x = cpl_dropout(g, cpl_dropout_words(g, x, config->model.dropout.word), config->model.dropout.embedding);
     for (int64_t k = 0; k < config->model.encoder.layers; k++) {
         cpl_rnn_result r = layer(g, config, k, x, k == 0 ? h : NULL, k == 0 ? c : NULL);
         e.states.h[k] = r.h, e.states.c[k] = r.c;
         x = k > 0 && config->model.encoder.residual ? cpl_add(g, r.y, x) : r.y;
-        x = cpl_dropout(g, x, config->model.dropout);
+        x = cpl_dropout(g, x, config->model.dropout.layer);
     }
     if (config->model.bottleneck > 0) {
         int64_t last = config->model.encoder.layers - 1;

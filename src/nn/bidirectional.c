@@ -24,7 +24,7 @@ cpl_bidirectional_result cpl_bidirectional(cpl_graph *g, const char *name, cpl_n
     static const char *const merges[] = {"sum", "concat", "average", "multiply"};
     cpl_graph_layer(g, "bidirectional merge=%s", merges[o->merge]);
     cpl_rnn_options direction = {.cell = o->cell, .units = o->units, .h = o->forward_h, .c = o->forward_c,
-                                 .recurrent_initializer = o->recurrent_initializer};
+                                 .recurrent_initializer = o->recurrent_initializer, .dropout = o->dropout};
     cpl_bidirectional_result r = {.forward = cpl_rnn(g, "forward", x, &direction)};
     direction.h = o->backward_h, direction.c = o->backward_c, direction.reverse = 1;
     r.backward = cpl_rnn(g, "backward", x, &direction);

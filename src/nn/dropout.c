@@ -22,10 +22,20 @@ float cpl_weight_dropout(cpl_graph *g, double rate, uint32_t *call)
 
 cpl_node *cpl_dropout(cpl_graph *g, cpl_node *x, double rate)
 {
+    return cpl_dropout_of(g, x, rate, CPL_DROP_ELEMENTS);
+}
+
+cpl_node *cpl_dropout_words(cpl_graph *g, cpl_node *x, double rate)
+{
+    return cpl_dropout_of(g, x, rate, CPL_DROP_ROWS);
+}
+
+cpl_node *cpl_dropout_of(cpl_graph *g, cpl_node *x, double rate, uint32_t what)
+{
     if (!valid(g, rate))
         return &g->poison;
     if (rate == 0)
         return x;
-    cpl_dropout_attributes attributes = {.rate = (float)rate};
+    cpl_dropout_attributes attributes = {.rate = (float)rate, .what = what};
     return cpl_apply(g, "dropout", &attributes, (cpl_node *[]){x}, 1);
 }

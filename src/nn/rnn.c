@@ -1,6 +1,7 @@
 /* rnn.c: a recurrent layer over whole sequences: parameters of the cell, one op. */
 #include "graph/attributes.h"
 #include "graph/graph.h"
+#include "nn/dropout.h"
 
 static const struct {
     const char *name, *op;
@@ -52,6 +53,7 @@ cpl_rnn_result cpl_rnn(cpl_graph *g, const char *name, cpl_node *x, const cpl_rn
     cpl_node *b = o->cell == CPL_GRU ? cpl_parameter(g, "bias", CPL_ZEROS, "rows=2 gates=%lld", wide)
                                      : cpl_parameter(g, "bias", lstm ? CPL_LSTM_BIAS : CPL_ZEROS, "gates=%lld", wide);
     cpl_recurrent_attributes attributes = {.reverse = o->reverse};
+    attributes.dropout = cpl_weight_dropout(g, o->dropout, &attributes.call);
     cpl_node *inputs[] = {x, w, r, b, o->h, o->c};
     cpl_rnn_result result = {.y = cpl_apply(g, cells[o->cell].op, &attributes, inputs, lstm ? 6 : 5)};
     result.h = cpl_node_output(result.y, 1);

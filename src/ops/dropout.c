@@ -5,7 +5,8 @@
  * Nothing is stored: m is a pure function of (key of the node and step, sentence of the batch, step in the
  * caller's rectangle, column), so it is drawn again in the backward pass, and neither reordering nor packing nor
  * cutting the batch into parts changes it. A tensor [batch t s …] has the sentence's steps of s before its columns.
- * One without a leading batch counts its rows instead. */
+ * One without a leading batch counts its rows instead. By attribute the step is left out of it, so that m is one for
+ * all steps of a sentence (recurrent dropout), or the column, so that a row is kept or dropped as a whole (words). */
 #include "base/hash.h"
 #include "graph/attributes.h"
 #include "ops/rows.h"
@@ -22,6 +23,7 @@ typedef struct work {
     real *to;
     uint64_t limit; /* a draw of 32 bits below it is dropped */
     real factor;
+    uint32_t what;  /* cpl_drop */
 } work;
 
 static work work_of(const cpl_run_context *r, const real *from, real *to, const cpl_tensor *shape)
@@ -31,6 +33,7 @@ static work work_of(const cpl_run_context *r, const real *from, real *to, const 
     work w = {.r = r, .rows = shape->rows, .width = shape->width, .from = from, .to = to};
     w.limit = (uint64_t)((double)a->rate * 4294967296.0);
     w.factor = (real)(1.0 / (1.0 - (double)a->rate));
+    w.what = a->what;
     int by_sentence = type->rank > 0 && type->dim[0].kind == CPL_DIM_BATCH;
     w.first = by_sentence ? r->first_sentence : 0;
     if (by_sentence && cpl_type_times(type) == 2) {
@@ -61,9 +64,16 @@ static size_t workspace(const cpl_size_context *s)
 /* Draws n elements: each 64-bit number serves two of them. */
 static void drop_span(const work *w, int64_t from, int64_t n, int64_t sentence, int64_t place)
 {
-    uint64_t key = cpl_random_key(w->r->random_key, (uint64_t)(w->first + sentence), (uint64_t)place);
+    uint64_t at = w->what == CPL_DROP_STEADY ? 0 : (uint64_t)place;
+    uint64_t key = cpl_random_key(w->r->random_key, (uint64_t)(w->first + sentence), at);
     const real *x = w->from + from;
     real *y = w->to + from;
+    if (w->what == CPL_DROP_ROWS) {
+        int dropped = (cpl_random_bits(key, 0) & 0xFFFFFFFFu) < w->limit;
+        for (int64_t i = 0; i < n; i++)
+            y[i] = dropped ? 0 : x[i] * w->factor;
+        return;
+    }
     for (int64_t i = 0; i < n; i += 2) {
         uint64_t bits = cpl_random_bits(key, (uint64_t)i);
         y[i] = (bits & 0xFFFFFFFFu) < w->limit ? 0 : x[i] * w->factor;
@@ -146,7 +156,9 @@ static void backward(const cpl_run_context *r)
 }
 
 static const char *const tests[] = {"attr.0=0.5 ...=batch,t,3", "attr.0=0.25 ...=batch,7", "attr.0=0.0 ...=batch,s,2",
-                                    "attr.0=0.5 ...=batch,s,t", NULL};
+                                    "attr.0=0.5 ...=batch,s,t", "attr.0=0.5 attr.1=1 ...=batch,t,5",
+                                    "attr.0=0.5 attr.1=1 ...=batch,3",
+                                    "attr.0=0.5 attr.1=2 ...=batch,s,3", NULL};
 
 const cpl_op cpl_op_dropout = {
     .name = "dropout",

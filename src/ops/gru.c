@@ -8,6 +8,8 @@
  *     dxg = (dz, dr, dn)   dhg = (dz, dr, dn·r)   dh_prev = dh·z + dhg·Uᵀ
  *     dx = dxg·Wᵀ   dW = xᵀ·dxg   dU = h_prevᵀ·dhg   db = Σ dxg, Σ dhg
  *
+ * With recurrent dropout h·m stands for h in the product h·U alone: one mask for the three gates, none in z·h.
+ *
  * x·W is one product for all steps; h·U is a product per step and part of the batch. What can wait for the end
  * of the backward walk (dx, dW, dU, db) is one product each. */
 #include "graph/attributes.h"
@@ -74,8 +76,9 @@ static void step_forward(const gru_walk *a, int64_t row, int64_t lo, int64_t n, 
         for (int64_t i = 0; i < n; i++)
             memcpy(hg + i * 3 * u, b + 3 * u, (size_t)(3 * u) * sizeof *hg);
     }
-    r->kernels->gemm(&(cpl_gemm){.m = n, .n = 3 * u, .k = u, .a = state, .lda = u, .b = r->in[2].data, .ldb = 3 * u,
-                                 .beta = b ? 1 : 0, .c = hg, .ldc = 3 * u}, r->scratch[thread]);
+    r->kernels->gemm(&(cpl_gemm){.m = n, .n = 3 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u,
+                                 .b = r->in[2].data, .ldb = 3 * u, .beta = b ? 1 : 0, .c = hg, .ldc = 3 * u},
+                     r->scratch[thread]);
     r->kernels->gru_forward(n, u, xg, hg, state, keep, state);
     if (r->out[0].data)
         memcpy(r->out[0].data + row * u, state, (size_t)(n * u) * sizeof *state);
@@ -128,8 +131,10 @@ static void part_backward(void *arguments, int64_t part, int thread)
         if (r->dout[0].data)
             f->add(n * u, dh, r->dout[0].data + row * u, dh);
         f->gru_backward(n, u, r->out[2].data + row * 4 * u, previous, dh, a->s.dxg + row * 3 * u, dhg, dh);
-        f->gemm(&(cpl_gemm){.m = n, .n = u, .k = 3 * u, .a = dhg, .lda = 3 * u, .b = a->s.transpose, .ldb = u,
-                            .beta = 1, .c = dh, .ldc = u}, r->scratch[thread]);
+        cpl_recurrent_unmasked(w, lo, &(cpl_gemm){.m = n, .n = u, .k = 3 * u, .a = dhg, .lda = 3 * u,
+                                                  .b = a->s.transpose, .ldb = u, .beta = 1, .c = dh, .ldc = u},
+                               thread);
+        cpl_recurrent_mask(w, lo, n, previous);
     }
     if (r->din[4].data)
         cpl_recurrent_set(w, part, a->s.dh, r->din[4].data);
@@ -158,6 +163,8 @@ static const char *const tests[] = {
     "in=17 u=7 ids=absent attr.0=1",
     "in=1 u=1 h0=absent ids=absent",
     "in=5 u=3 b=absent h0=absent ids=absent attr.0=1",
+    "in=3 u=5 ids=absent attr.1=0.5",
+    "in=2 u=4 h0=absent ids=absent attr.0=1 attr.1=0.25",
     NULL
 };
 

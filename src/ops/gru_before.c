@@ -8,6 +8,8 @@
  *     dh_prev = dh·z + drh·r + (dz, dr)·U_zrᵀ
  *     dx = dxg·Wᵀ   dW = xᵀ·dxg   dU_zr = h_prevᵀ·(dz, dr)   dU_n = (r·h_prev)ᵀ·dn   db = Σ dxg
  *
+ * With recurrent dropout h·m stands for h in both products, not in z·h.
+ *
  * Two products per step, because the second needs r. Otherwise as in gru.c. */
 #include "graph/attributes.h"
 #include "ops/recurrent.h"
@@ -79,9 +81,10 @@ static void step_forward(const before_walk *a, int64_t row, int64_t lo, int64_t 
 
     if (r->in[3].data)
         f->bias_activation(n, 3 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    f->gemm(&(cpl_gemm){.m = n, .n = 2 * u, .k = u, .a = state, .lda = u, .b = recurrent, .ldb = 3 * u,
-                        .c = hg, .ldc = 2 * u}, r->scratch[thread]);
+    f->gemm(&(cpl_gemm){.m = n, .n = 2 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u,
+                        .b = recurrent, .ldb = 3 * u, .c = hg, .ldc = 2 * u}, r->scratch[thread]);
     f->gru_before_gates(n, u, xg, hg, state, keep, rh);
+    cpl_recurrent_mask(&a->w, lo, n, rh);
     f->gemm(&(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .b = recurrent + 2 * u, .ldb = 3 * u,
                         .c = hn, .ldc = u}, r->scratch[thread]);
     f->gru_before_state(n, u, xg, hn, state, keep, next);
@@ -129,14 +132,18 @@ static void step_backward(const before_walk *a, int64_t row, int64_t lo, int64_t
     if (r->dout[0].data)
         f->add(n * u, dh, r->dout[0].data + row * u, dh);
     f->gru_before_backward_state(n, u, keep, previous, dh, dxg, dh_next);
-    f->gemm(&(cpl_gemm){.m = n, .n = u, .k = u, .a = dxg + 2 * u, .lda = 3 * u, .b = a->s.transpose + 2 * u * u,
-                        .ldb = u, .c = drh, .ldc = u}, r->scratch[thread]);
+    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = u, .a = dxg + 2 * u, .lda = 3 * u,
+                                                  .b = a->s.transpose + 2 * u * u, .ldb = u, .c = drh, .ldc = u},
+                           thread);
     f->gru_before_backward_gates(n, u, keep, previous, drh, dxg, dh_next);
-    f->gemm(&(cpl_gemm){.m = n, .n = u, .k = 2 * u, .a = dxg, .lda = 3 * u, .b = a->s.transpose, .ldb = u,
-                        .beta = 1, .c = dh_next, .ldc = u}, r->scratch[thread]);
+    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = 2 * u, .a = dxg, .lda = 3 * u,
+                                                  .b = a->s.transpose, .ldb = u, .beta = 1, .c = dh_next, .ldc = u},
+                           thread);
     memcpy(dh, dh_next, (size_t)(n * u) * sizeof *dh);
     for (int64_t i = 0; i < n; i++)
         f->multiply(u, keep + i * 3 * u + u, previous + i * u, a->s.reset + (row + i) * u);
+    cpl_recurrent_mask(&a->w, lo, n, a->s.reset + row * u);
+    cpl_recurrent_mask(&a->w, lo, n, previous);
 }
 
 static void part_backward(void *arguments, int64_t part, int thread)
@@ -182,6 +189,8 @@ static const char *const tests[] = {
     "in=17 u=7 ids=absent attr.0=1",
     "in=1 u=1 h0=absent ids=absent",
     "in=5 u=3 b=absent h0=absent ids=absent attr.0=1",
+    "in=3 u=5 ids=absent attr.1=0.5",
+    "in=2 u=4 h0=absent ids=absent attr.0=1 attr.1=0.25",
     NULL
 };
 

@@ -8,6 +8,8 @@
  *     da_i = dc·c̃·i(1 − i)   da_f = dc·c·f(1 − f)   da_c = dc·i·(1 − c̃²)
  *     dc_prev = dc·f   dh_prev = da·Uᵀ   dx = da·Wᵀ   dW = xᵀ·da   dU = h_prevᵀ·da   db = Σ da
  *
+ * With recurrent dropout h·m stands for h in the product h·U.
+ *
  * Kept: the gates after their activations, and the cell of every step. Work is cut as in gru.c. */
 #include "graph/attributes.h"
 #include "ops/recurrent.h"
@@ -77,8 +79,8 @@ static void step_forward(const lstm_walk *a, int64_t row, int64_t lo, int64_t n,
 
     if (r->in[3].data)
         r->kernels->bias_activation(n, 4 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    r->kernels->gemm(&(cpl_gemm){.m = n, .n = 4 * u, .k = u, .a = state, .lda = u, .b = r->in[2].data, .ldb = 4 * u,
-                                 .c = hg, .ldc = 4 * u}, r->scratch[thread]);
+    r->kernels->gemm(&(cpl_gemm){.m = n, .n = 4 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u,
+                                 .b = r->in[2].data, .ldb = 4 * u, .c = hg, .ldc = 4 * u}, r->scratch[thread]);
     r->kernels->lstm_forward(n, u, xg, hg, cell, keep, next, state);
     memcpy(cell, next, (size_t)(n * u) * sizeof *cell);
     if (r->out[OUT_Y].data)
@@ -126,8 +128,9 @@ static void step_backward(const lstm_walk *a, int64_t row, int64_t lo, int64_t n
         r->kernels->add(n * u, dh, r->dout[OUT_Y].data + row * u, dh);
     r->kernels->lstm_backward(n, u, r->out[OUT_KEEP].data + row * 4 * u, a->s.before + lo * u,
                               r->out[OUT_CELLS].data + row * u, dh, dc, da, dc);
-    r->kernels->gemm(&(cpl_gemm){.m = n, .n = u, .k = 4 * u, .a = da, .lda = 4 * u, .b = a->s.transpose, .ldb = u,
-                                 .c = dh, .ldc = u}, r->scratch[thread]);
+    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = 4 * u, .a = da, .lda = 4 * u,
+                                                  .b = a->s.transpose, .ldb = u, .c = dh, .ldc = u}, thread);
+    cpl_recurrent_mask(&a->w, lo, n, a->s.previous + row * u);
 }
 
 static void part_backward(void *arguments, int64_t part, int thread)
@@ -175,6 +178,8 @@ static const char *const tests[] = {
     "in=17 u=7 ids=absent attr.0=1",
     "in=1 u=1 h0=absent c0=absent ids=absent",
     "in=5 u=3 b=absent h0=absent ids=absent attr.0=1",
+    "in=3 u=5 ids=absent attr.1=0.5",
+    "in=2 u=4 h0=absent c0=absent ids=absent attr.0=1 attr.1=0.25",
     NULL
 };
 

@@ -3,6 +3,11 @@
 
 #include "graph/attributes.h"
 
+static int drops(const cpl_recurrent_attributes *a)
+{
+    return a->dropout > 0;
+}
+
 static cpl_recurrent_sizes with_distinct(cpl_recurrent_sizes n)
 {
     n.distinct = n.entries && n.entries < n.rows ? n.entries + 1 : n.rows; /* 1 for all ids out of range */
@@ -15,7 +20,8 @@ cpl_recurrent_sizes cpl_recurrent_call_sizes(const cpl_size_context *s, int ids)
                                                .batch = s->binding->batch,
                                                .u = s->in[2]->dim[0].size,
                                                .in = s->in[1]->dim[0].size,
-                                               .entries = s->in[ids] ? s->in[ids]->entries : 0});
+                                               .entries = s->in[ids] ? s->in[ids]->entries : 0,
+                                               .drops = drops(s->attributes)});
 }
 
 double cpl_recurrent_flops(const cpl_size_context *s)
@@ -86,9 +92,17 @@ static equal_space carve_equal(cpl_carve *c, const cpl_recurrent_sizes *n)
     return e;
 }
 
+static void carve_masks(cpl_carve *c, const cpl_recurrent_sizes *n, cpl_recurrent *w)
+{
+    w->mask = n->drops ? cpl_carve_reals(c, n->batch * n->u) : NULL;
+    w->masked = n->drops ? cpl_carve_reals(c, n->batch * n->u) : NULL;
+}
+
 void cpl_recurrent_carve(cpl_carve *c, const cpl_recurrent_sizes *n)
 {
+    cpl_recurrent unused;
     carve_equal(c, n);
+    carve_masks(c, n, &unused);
 }
 
 enum { GATHER_ROWS = 64 };
@@ -151,11 +165,13 @@ cpl_recurrent_sizes cpl_recurrent_begin(cpl_recurrent *w, const cpl_run_context 
     cut_batch(w, cpl_pool_threads(r->pool));
     cpl_recurrent_sizes n = with_distinct((cpl_recurrent_sizes){
         .rows = w->g->rows, .batch = w->g->batch, .u = w->u, .in = w->in,
-        .entries = r->in[ids].ids ? r->in[ids].type->entries : 0});
+        .entries = r->in[ids].ids ? r->in[ids].type->entries : 0, .drops = drops(attributes)});
     w->distinct = n.rows;
     equal_space e = carve_equal(c, &n);
+    carve_masks(c, &n, w);
     if (n.entries)
         find_equal(w, r->in[ids].ids, &n, e);
+    cpl_recurrent_draw(w);
     return n;
 }
 

@@ -25,6 +25,7 @@ typedef struct cpl_recurrent {
     real *x;              /* [distinct in] */
     int32_t *which;       /* [rows] the one of these that a row equals; NULL: x is taken as it is */
     int32_t *first;       /* [distinct] the first row that equals it */
+    real *mask, *masked;  /* recurrent dropout: [batch u] twice; NULL: nothing is dropped */
     int64_t parts;
     int64_t cut[CPL_RECURRENT_PARTS + 1]; /* part p: positions cut[p] … cut[p + 1] − 1 */
 } cpl_recurrent;
@@ -33,6 +34,7 @@ typedef struct cpl_recurrent {
 typedef struct cpl_recurrent_sizes {
     int64_t rows, batch, u, in;
     int64_t entries;  /* of the ids; 0: none were given */
+    int drops;        /* 1: the recurrent product misses elements of the state */
     int64_t distinct; /* rows of x that are multiplied, at most */
 } cpl_recurrent_sizes;
 
@@ -74,6 +76,17 @@ void cpl_recurrent_previous(const cpl_recurrent *w, int64_t part, int64_t k, con
 
 /* Copies the part's rows of `from` [batch u] (NULL: zeros) to the same rows of `to`. */
 void cpl_recurrent_set(const cpl_recurrent *w, int64_t part, const real *from, real *to);
+
+/* ---- recurrent dropout (recurrent_drop.c): h·m in place of h in the recurrent product, m the same in all steps of a
+ * sentence. Without dropout these do nothing and give back what they got. ---- */
+
+/* Draws the masks of this run; from cpl_recurrent_begin. */
+void cpl_recurrent_draw(cpl_recurrent *w);
+/* h·m of n rows from sentence position lo on: in rows of w->masked, or in place. */
+const real *cpl_recurrent_masked(const cpl_recurrent *w, int64_t lo, int64_t n, const real *h);
+void cpl_recurrent_mask(const cpl_recurrent *w, int64_t lo, int64_t n, real *h);
+/* The product g, whose result [n u] is the gradient of h·m: added, times m, to to[n u], or put there (beta 0). */
+void cpl_recurrent_unmasked(const cpl_recurrent *w, int64_t lo, const cpl_gemm *g, int thread);
 
 /* op(A)·op(B) of contiguous or strided matrices over the pool; k = 0 gives zeros. */
 void cpl_recurrent_product(const cpl_recurrent *w, const cpl_gemm *g);

@@ -61,7 +61,9 @@ static void assert_value(const cpl_config *c, const char *key, const char *text)
 static void defaults_are_the_interfaces(void **state)
 {
     static const char *const expected[][2] = {
-        {"model.type", "translator"}, {"model.units", "256"}, {"model.embedding", "0"}, {"model.dropout", "0"},
+        {"model.type", "translator"}, {"model.units", "256"}, {"model.embedding", "0"},
+        {"model.dropout.embedding", "0"}, {"model.dropout.layer", "0"}, {"model.dropout.recurrent", "0"},
+        {"model.dropout.attention", "0"}, {"model.dropout.word", "0"},
         {"model.copy", "false"}, {"model.coverage", "0"}, {"model.bottleneck", "0"},
         {"model.recurrent_initializer", "glorot_uniform"}, {"model.encoder.cell", "gru"},
         {"model.encoder.layers", "1"}, {"model.encoder.direction", "both"}, {"model.encoder.merge", "sum"},
@@ -70,7 +72,6 @@ static void defaults_are_the_interfaces(void **state)
         {"model.decoder.residual", "false"}, {"model.decoder.initial_state", "zero"},
         {"model.decoder.attention.score", "multihead"}, {"model.decoder.attention.heads", "1"},
         {"model.decoder.attention.position", "after"}, {"model.decoder.attention.combine", "add_norm"},
-        {"model.decoder.attention.dropout", "0"},
         {"text.shared", "false"}, {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},
         {"text.source.vocabulary_size", "32000"}, {"text.source.min_count", "1"}, {"text.source.max_length", "0"},
         {"text.source.vocabulary", ""}, {"text.source.vectors", ""}, {"text.target.vocabulary", ""},
@@ -168,7 +169,8 @@ static void yaml_reaches_every_kind(void **state)
     assert_int_equal(c->model.units, 512);
     assert_int_equal(c->model.encoder.cell, CPL_CELL_LSTM);
     assert_int_equal(c->model.encoder.direction, CPL_DIRECTION_FORWARD);
-    assert_true(c->model.dropout == 0.25);
+    assert_true(c->model.dropout.embedding == 0.25 && c->model.dropout.layer == 0.25);
+    assert_true(c->model.dropout.recurrent == 0 && c->model.dropout.attention == 0 && c->model.dropout.word == 0);
     assert_int_equal(c->text.source.tokens, 2);
     assert_int_equal(c->text.source.standardize, 4);
     assert_int_equal(c->data.train.count, 3);
@@ -235,8 +237,6 @@ static void wrong_kinds_say_got_and_expected(void **state)
                  NULL);
     expect_error("model: {dropout: 1}\n", L1 "'model.dropout' got '1', expected a number from 0 to 0.95",
                  NULL);
-    expect_error("model: {dropout: {embedding: 0.1}}\n",
-                 L1 "'model.dropout' got a group of keys, expected a number from 0 to 0.95", NULL);
     expect_error("data: {swap: maybe}\n", L1 "'data.swap' got 'maybe', expected true or false", NULL);
     expect_error("model: {encoder: {cell: gruu}}\n",
                  L1 "'model.encoder.cell' got 'gruu', expected gru, gru_reset_before or lstm",
@@ -301,13 +301,13 @@ static void combinations_are_checked(void **state)
 {
     cpl_error err = CPL_ERROR_INIT;
     (void)state;
-    expect_error("model: {decoder: {attention: {dropout: 0.96}}}\n",
-                 L1 "'model.decoder.attention.dropout' got '0.96', expected a number from 0 to 0.95", NULL);
-    expect_error("model: {decoder: {attention: {dropout: -0.1}}}\n",
-                 L1 "'model.decoder.attention.dropout' got '-0.1', expected a number from 0 to 0.95", NULL);
-    expect_error("model: {decoder: {initial_state: encoder, attention: {score: none, dropout: 0.1}}}\n",
-                 L1 "'model.decoder.attention.dropout' is 0.1, but without attention it has no weights to drop",
-                 "set model.decoder.attention.score, or leave dropout out");
+    expect_error("model: {dropout: {attention: 0.96}}\n",
+                 L1 "'model.dropout.attention' got '0.96', expected a number from 0 to 0.95", NULL);
+    expect_error("model: {dropout: {recurrent: -0.1}}\n",
+                 L1 "'model.dropout.recurrent' got '-0.1', expected a number from 0 to 0.95", NULL);
+    expect_error("model: {decoder: {initial_state: encoder, attention: {score: none}}, dropout: {attention: 0.1}}\n",
+                 L1 "'model.dropout.attention' is 0.1, but without attention there are no weights to drop",
+                 "set model.decoder.attention.score, or leave it out");
     expect_error("model: {units: 10, decoder: {attention: {heads: 4}}}\n",
                  L1 "'model.units' is 10, which 4 heads ('model.decoder.attention.heads') do not divide", NULL);
     expect_error("training:\n  optimizer:\n    weight_decay: 0.01\n",
@@ -380,7 +380,7 @@ static void json_round_trip_keeps_every_value(void **state)
     assert_int_equal(cpl_json_write(json, &text, &err), CPL_OK);
     assert_non_null(strstr(text.data, "\"attention\": {\"score\": \"multihead\", \"heads\": 3, "));
     assert_non_null(strstr(text.data, "\"early_stopping\": false"));
-    assert_non_null(strstr(text.data, "\"dropout\": 0.1,"));
+    assert_non_null(strstr(text.data, "\"dropout\": {\"embedding\": 0.1, \"layer\": 0.1, \"recurrent\": 0.0, "));
     assert_non_null(strstr(text.data, "\"memory\": \"1536MiB\""));
     assert_non_null(strstr(text.data, "\"text\": {\"shared\": false, \"source\": {"));
     assert_int_equal(cpl_json_parse(&parsed, text.data, text.length, &err), CPL_OK);

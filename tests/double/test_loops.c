@@ -32,12 +32,13 @@ static void gradients_by_differences(void **state)
                 loss_of(p);
                 double want = p->gradients[info->offset + k], at[2];
                 real *w = cpl_parameters_value(store, i) + k, old = *w;
+                /* a small step: where most of a state is dropped, the norm after it curves */
                 for (int side = 0; side < 2; side++) {
-                    *w = old + (side ? 1e-5 : -1e-5);
+                    *w = old + (side ? 2e-6 : -2e-6);
                     at[side] = loss_of(p);
                 }
                 *w = old;
-                double got = (at[1] - at[0]) / 2e-5;
+                double got = (at[1] - at[0]) / 4e-6;
                 if (!(fabs(got - want) <= 1e-6 * fmax(1, fabs(want))))
                     fail_msg("%s[%d]: %.9g, by differences %.9g", info->path, (int)k, want, got);
             }

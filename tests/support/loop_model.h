@@ -7,7 +7,8 @@
 
 enum { WORDS = 11, UNITS = 6, BATCH = 4 };
 
-/* The encoder stands in the body of the loop; attention is additive instead of multi-head; its weights are dropped. */
+/* The encoder stands in the body of the loop; attention is additive instead of multi-head; its weights and the cell's
+ * state are dropped. */
 enum { READER_INSIDE = 1, READER_ADDITIVE = 2, READER_DROPS = 4, READERS = 8 };
 
 typedef struct reader {
@@ -33,7 +34,8 @@ static void reader_body(cpl_graph *g, cpl_loop *loop, const void *user)
     cpl_node *x = cpl_embedding(g, "target", cpl_loop_slice(loop, "token"),
                                 &(cpl_embedding_options){.size = WORDS, .units = UNITS});
     cpl_attention_result a = cpl_attention_query(g, "attention", h, memory, &r->attention);
-    cpl_lstm_step(g, "cell", cpl_concat(g, a.y, x), &h, &c, UNITS);
+    cpl_cell_step(g, "cell", cpl_concat(g, a.y, x), &h, &c, &(cpl_rnn_options){
+        .cell = CPL_LSTM, .units = UNITS, .dropout = r->attention.dropout});
     h = cpl_layer_norm(g, "norm", h, 0);
     cpl_loop_next(loop, "h", h);
     cpl_loop_next(loop, "c", c);

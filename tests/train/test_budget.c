@@ -8,8 +8,8 @@
 #include "train/trainer.h"
 
 #define CONFIG(training)                                                                                               \
-    "model: {units: 24, dropout: 0.3}\ndata: {train: train.tsv, valid: valid.tsv}\n"                                   \
-    "text: {source: {tokens: word}, target: {tokens: word}}\ntraining: {threads: 1, log_every: 1, " training "}\n"
+    "model: {units: 24, dropout: {embedding: 0.3, layer: 0.3, recurrent: 0.3, attention: 0.1, word: 0.1}}\n"           \
+    "data: {train: train.tsv, valid: valid.tsv}\ntraining: {threads: 1, log_every: 1, " training "}\n"
 
 /* ---- helpers ---- */
 

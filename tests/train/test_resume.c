@@ -8,7 +8,8 @@
 #include <time.h>
 
 /* Case G07's run: 20 pairs, batches of 3, Adam, warm-up, dropout, 4 epochs of 7 steps. */
-static const char config[] = "model: {units: 8, dropout: 0.1}\n"
+static const char config[] = "model: {units: 8, dropout: {embedding: 0.1, layer: 0.1, recurrent: 0.2,\n"
+                             "                            attention: 0.1, word: 0.1}}\n"
                              "data: {train: train.tsv, valid: valid.tsv}\n"
                              "training: {batch_size: 3, epochs: 4, log_every: 1, checkpoint_every: 1, threads: 2,\n"
                              "           optimizer: {learning_rate: 0.01},\n"
