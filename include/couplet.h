@@ -132,12 +132,15 @@ typedef struct cpl_embedding_options {
 } cpl_embedding_options;
 /* ids [...] → [... units]. Table: uniform ±0.05. */
 CPL_API cpl_node *cpl_embedding(cpl_graph *g, const char *name, cpl_node *ids, const cpl_embedding_options *o);
+/* Its table [entries units] alone: the same parameter at the same name, for cpl_dense_options.tied. */
+CPL_API cpl_node *cpl_embedding_table(cpl_graph *g, const char *name, const cpl_embedding_options *o);
 
 typedef struct cpl_dense_options {
     int64_t units;
     const char *dim;    /* name of the new dimension; default "units". A loss wants its logits over "vocab". */
     int activation;     /* 0 linear, 1 tanh, 2 sigmoid, 3 relu */
     int no_bias;
+    cpl_node *tied;     /* a table [units in] in place of the kernel: f(x·tableᵀ + bias). NULL: a kernel of its own */
 } cpl_dense_options;
 /* x [... in] → [... units]: f(x·kernel + bias). Kernel: Glorot-uniform. */
 CPL_API cpl_node *cpl_dense(cpl_graph *g, const char *name, cpl_node *x, const cpl_dense_options *o);

@@ -17,7 +17,7 @@ static int sides_of(const cpl_model_file *f, const char *part)
         const char *name = cpl_tensor_file_at(f->tensors, i)->name;
         if (part && !cpl_path_matches(part, name))
             continue;
-        sides |= strncmp(name, "encoder.embedding.", 18) == 0 ? 1 : 0;
+        sides |= strncmp(name, "encoder.embedding.", 18) != 0 ? 0 : f->config->model.tie == CPL_TIE_ALL ? 3 : 1;
         sides |= strncmp(name, "decoder.embedding.", 18) == 0 || strncmp(name, "decoder.output.", 15) == 0 ||
                  strncmp(name, "output.", 7) == 0 ? 2 : 0;
     }

@@ -317,6 +317,7 @@ static cpl_status run(import *m, cpl_error *err)
     CPL_TRY(cpl_config_load(&m->config, m->o->config, err), err, "cannot read the configuration");
     CPL_TRY(set_padding(m, err), err, "cannot use --pad-to");
     CPL_TRY(cpl_config_check(m->config, 0, err), err, "the configuration cannot be used");
+    CPL_TRY(cpl_keras_check(m->config, err), err, "the configuration cannot be used");
     cpl_config_warn(m->config, &m->log);
     if (m->o->map)
         CPL_TRY(cpl_keras_map_read(&m->map, m->o->map, err), err, "cannot read the map");

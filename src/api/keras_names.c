@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/keras.h"
+#include "base/error.h"
 
 typedef enum when { ALWAYS, MULTIHEAD, OTHER_SCORE, STEPPED } when;
 
@@ -110,6 +111,14 @@ static void split_heads(const cpl_config *c, const char *layer, cpl_keras_tensor
         s[is_kernel + 1] = s[is_kernel] / heads;
         s[is_kernel] = heads;
     }
+}
+
+cpl_status cpl_keras_check(const cpl_config *config, cpl_error *err)
+{
+    if (config->model.tie != CPL_TIE_NONE)
+        CPL_FAIL(err, CPL_USAGE, "'model.tie' is %s, but Keras's reference classes have a projection of their own",
+                 config->model.tie == CPL_TIE_ALL ? "all" : "target");
+    return CPL_OK;
 }
 
 int cpl_keras_place(const cpl_config *config, const cpl_parameters *p, size_t i, int choice, cpl_keras_tensor *t)

@@ -172,5 +172,7 @@ cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err)
         status = check_pointing(c, err);
     if (status == CPL_OK)
         status = check_padding(c, err);
-    return status == CPL_OK ? check_residual(c, err) : status;
+    if (status == CPL_OK)
+        status = check_residual(c, err);
+    return status == CPL_OK ? cpl_config_check_tie(c, err) : status;
 }

@@ -33,6 +33,7 @@ typedef enum cpl_choice_state { CPL_CHOICES_STATE(CPL_CHOICE_ENUM) } cpl_choice_
 typedef enum cpl_choice_attend { CPL_CHOICES_ATTEND(CPL_CHOICE_ENUM) } cpl_choice_attend;
 typedef enum cpl_choice_position { CPL_CHOICES_POSITION(CPL_CHOICE_ENUM) } cpl_choice_position;
 typedef enum cpl_choice_combine { CPL_CHOICES_COMBINE(CPL_CHOICE_ENUM) } cpl_choice_combine;
+typedef enum cpl_choice_tie { CPL_CHOICES_TIE(CPL_CHOICE_ENUM) } cpl_choice_tie;
 typedef enum cpl_choice_too_long { CPL_CHOICES_TOO_LONG(CPL_CHOICE_ENUM) } cpl_choice_too_long;
 typedef enum cpl_choice_optimizer { CPL_CHOICES_OPTIMIZER(CPL_CHOICE_ENUM) } cpl_choice_optimizer;
 typedef enum cpl_choice_schedule { CPL_CHOICES_SCHEDULE(CPL_CHOICE_ENUM) } cpl_choice_schedule;

@@ -58,6 +58,8 @@ cpl_status cpl_config_check_autoencoder(const cpl_config *c, cpl_error *err);
 cpl_status cpl_config_check_files(const cpl_config *c, int for_training, cpl_error *err);
 /* check_text.c: what the kind of tokens asks of a side's other keys. */
 cpl_status cpl_config_check_text(const cpl_config *c, cpl_error *err);
+/* check_tie.c: one table for embeddings and projection. */
+cpl_status cpl_config_check_tie(const cpl_config *c, cpl_error *err);
 /* check_model.c: which parts of a model fit together. */
 cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err);
 

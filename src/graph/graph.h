@@ -140,7 +140,7 @@ int cpl_graph_parse_shape(cpl_graph *g, const char *shape, int64_t size_last, co
  * Returns the first output; further ones through cpl_node_output. */
 cpl_node *cpl_apply(cpl_graph *g, const char *op, const void *attributes, cpl_node *const *inputs, int n);
 cpl_node *cpl_node_output(cpl_node *first, int i);
-const cpl_type *cpl_node_type(const cpl_node *x); /* NULL for poison */
+const cpl_type *cpl_node_type(const cpl_node *x); /* until the next value is added; NULL for poison */
 int64_t cpl_node_last_size(const cpl_node *x);    /* of the last dimension; 0 for poison and scalars */
 
 /* Types of a call by position, NULL for −1 (for size contexts). */

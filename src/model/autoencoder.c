@@ -12,7 +12,8 @@ static cpl_node *logits_of(cpl_graph *g, const cpl_model_sizes *n)
 {
     cpl_node *source = cpl_input(g, "source", CPL_ID("source", n->source_vocabulary), "batch s");
     cpl_node *y = cpl_model_encode(g, n, source, NULL, NULL).y;
-    return cpl_dense(g, "output", y, &(cpl_dense_options){.units = n->target_vocabulary, .dim = "vocab"});
+    return cpl_dense(g, "output", y, &(cpl_dense_options){
+        .units = n->target_vocabulary, .dim = "vocab", .tied = cpl_model_tied(g, n)});
 }
 
 /* *plain: the loss that is reported; the result's own is minimised, with smoothed labels. */

@@ -187,9 +187,8 @@ cpl_model_decoded cpl_model_decode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
     const cpl_config *c = n->config;
     const cpl_config_attention *a = &c->model.decoder.attention;
     cpl_model_decoded d = {.logits = NULL};
+    cpl_node *x = cpl_model_embed(g, n, tokens, 1), *tied = cpl_model_tied(g, n);
     cpl_enter(g, "decoder");
-    cpl_node *x = cpl_embedding(g, "embedding", tokens, &(cpl_embedding_options){
-        .size = n->target_vocabulary, .units = cpl_config_embedding(c)});
     x = cpl_dropout(g, cpl_dropout_words(g, x, c->model.dropout.word), c->model.dropout.embedding);
     cpl_node *token = x;
     if (a->position == CPL_POSITION_BEFORE && a->score != CPL_ATTEND_NONE)
@@ -199,7 +198,8 @@ cpl_model_decoded cpl_model_decode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
     x = cpl_dropout(g, x, c->model.dropout.layer);
     if (c->model.copy)
         d.gate = gate(g, &d, token);
-    d.logits = cpl_dense(g, "output", x, &(cpl_dense_options){.units = n->target_vocabulary, .dim = "vocab"});
+    d.logits = cpl_dense(g, "output", x, &(cpl_dense_options){
+        .units = n->target_vocabulary, .dim = "vocab", .tied = tied});
     cpl_leave(g);
     return d;
 }

@@ -59,9 +59,8 @@ cpl_model_encoded cpl_model_encode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
 {
     const cpl_config *config = n->config;
     cpl_model_encoded e = {.y = NULL};
+    cpl_node *x = cpl_model_embed(g, n, source, 0);
     cpl_enter(g, "encoder");
-    cpl_node *x = cpl_embedding(g, "embedding", source, &(cpl_embedding_options){
-        .size = n->source_vocabulary, .units = cpl_config_embedding(config)});
     x = cpl_dropout(g, cpl_dropout_words(g, x, config->model.dropout.word), config->model.dropout.embedding);
     for (int64_t k = 0; k < config->model.encoder.layers; k++) {
         cpl_rnn_result r = layer(g, config, k, x, k == 0 ? h : NULL, k == 0 ? c : NULL);

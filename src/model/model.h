@@ -20,6 +20,7 @@
 
 #include "config/config.h"
 #include "couplet.h"
+#include "text/text.h"
 
 enum { CPL_MODEL_PARTS = 2 * CPL_LAYERS };
 
@@ -52,6 +53,15 @@ typedef struct cpl_model_kind {
 } cpl_model_kind;
 
 extern const cpl_model_kind cpl_translator, cpl_summarizer, cpl_autoencoder, cpl_bottleneck;
+
+/* With model.tie all both vocabularies must be one, by content (case A08); CPL_USAGE if not. from: the file or model
+ * that it is from; NULL: the training pairs. */
+typedef struct cpl_model_vocabulary {
+    const cpl_vocabulary *items;
+    const char *from;
+} cpl_model_vocabulary;
+cpl_status cpl_model_check_tie(const cpl_config *c, cpl_model_vocabulary source, cpl_model_vocabulary target,
+                               cpl_error *err);
 
 /* The kind that config->model.type names. */
 const cpl_model_kind *cpl_model_kind_of(const cpl_config *config);

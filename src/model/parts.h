@@ -34,6 +34,11 @@ typedef struct cpl_model_decoded {
 cpl_model_encoded cpl_model_encode(cpl_graph *g, const cpl_model_sizes *n, cpl_node *source, cpl_node *h, cpl_node *c);
 int64_t cpl_model_encoder_width(const cpl_config *c); /* of its outputs */
 
+/* tie.c: ids of the source or target as vectors of their embedding; call it outside of encoder and decoder. The table
+ * that is the projection too; NULL: the projection has weights of its own. */
+cpl_node *cpl_model_embed(cpl_graph *g, const cpl_model_sizes *n, cpl_node *ids, int target);
+cpl_node *cpl_model_tied(cpl_graph *g, const cpl_model_sizes *n);
+
 /* What the attention reads, projected once; both NULL without attention. */
 cpl_attention_memory cpl_model_memory(cpl_graph *g, const cpl_model_sizes *n, cpl_node *encoded);
 /* The decoder's first states: zero, handed over or bridged. */

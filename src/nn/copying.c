@@ -3,12 +3,14 @@
 #include "graph/attributes.h"
 #include "graph/graph.h"
 
-/* The call of op linear, without activation, that makes x; NULL: another one does. */
+/* The call that makes x, where it is a projection alone: linear without activation, or linear_tied; else NULL. */
 static const cpl_call *projection_of(const cpl_graph *g, const cpl_node *x)
 {
     int producer = x->value >= 0 ? g->values[x->value].producer : -1;
     const cpl_call *c = producer >= 0 ? &g->calls[producer] : NULL;
-    if (!c || c->op != cpl_op_named("linear"))
+    if (!c || c->op == cpl_op_named("linear_tied"))
+        return c;
+    if (c->op != cpl_op_named("linear"))
         return NULL;
     return ((const cpl_activation_attributes *)c->attributes)->activation == CPL_LINEAR ? c : NULL;
 }
@@ -28,7 +30,8 @@ cpl_loss_result cpl_copying_cross_entropy(cpl_graph *g, cpl_node *logits, const 
         part[i] = (cpl_node){.graph = g, .value = projection->in[i]};
         inputs[i] = projection->in[i] >= 0 ? &part[i] : NULL;
     }
-    r.loss = cpl_apply(g, "pointer_cross_entropy", NULL, inputs, 7);
+    const char *op = projection->op == cpl_op_named("linear") ? "pointer_cross_entropy" : "pointer_tied_cross_entropy";
+    r.loss = cpl_apply(g, op, NULL, inputs, 7);
     r.accuracy = cpl_node_output(r.loss, 1);
     r.count = cpl_node_output(r.loss, 2);
     return r;

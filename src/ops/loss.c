@@ -34,6 +34,15 @@ cpl_status cpl_loss_check(const cpl_shape_context *s, int logits, int target, cp
              want, s->in_path[logits], got, (long long)y->entries, s->in_path[logits]);
 }
 
+cpl_status cpl_table_check(const cpl_shape_context *s, int w, int target, cpl_error *err)
+{
+    const cpl_type *table = s->in[w], *y = s->in[target];
+    if (table && y && y->element == CPL_ELEMENT_ID && table->rank == 2 && table->dim[0].size != y->entries)
+        CPL_FAIL(err, CPL_USAGE, "the loss needs a table of the labels' %lld entries but '%s' has %lld",
+                 (long long)y->entries, s->in_path[w], (long long)table->dim[0].size);
+    return CPL_OK;
+}
+
 cpl_status cpl_one_head_check(const cpl_shape_context *s, int weights, const char *what, cpl_error *err)
 {
     const cpl_type *type = s->in[weights];
@@ -181,8 +190,8 @@ void cpl_loss_backward(const cpl_run_context *r, int inputs, int first)
             cpl_loss_scale(r, r->in[i].rows * r->in[i].width, by, r->out[first + i].data, r->din[i].data);
 }
 
-double cpl_loss_flops(const cpl_size_context *s, int first)
+double cpl_loss_flops(const cpl_size_context *s, int first, int tied)
 {
     double products = 2.0 + (s->differentiated ? 2.0 * (s->out[first] != NULL) + 2.0 * (s->out[first + 1] != NULL) : 0);
-    return products * (double)cpl_type_elements(s->in[0], s->binding) * (double)s->in[1]->dim[1].size;
+    return products * (double)cpl_type_elements(s->in[0], s->binding) * (double)s->in[1]->dim[tied ? 0 : 1].size;
 }

@@ -48,8 +48,18 @@ void cpl_loss_run(const cpl_run_context *r, const cpl_loss_rows *l);
  * only of use where the loss is not what is minimised itself. */
 void cpl_loss_backward(const cpl_run_context *r, int inputs, int first);
 
-/* Of a loss that projects x [rows in] by w [in vocab], inputs 0 and 1, with the gradients as outputs first … + 1. */
-double cpl_loss_flops(const cpl_size_context *s, int first);
+/* Of a loss that projects x [rows in] by w, inputs 0 and 1, with the gradients as outputs first and first + 1. tied: w
+ * is the table of an embedding [vocab in], not [in vocab]. */
+double cpl_loss_flops(const cpl_size_context *s, int first, int tied);
+/* Refuses a table (input w [vocab in]) of another vocabulary than the ids of input `target`. */
+cpl_status cpl_table_check(const cpl_shape_context *s, int w, int target, cpl_error *err);
+
+/* linear_loss.c */
+size_t cpl_linear_loss_workspace(const cpl_size_context *s, int tied);
+void cpl_linear_loss_forward(const cpl_run_context *r, int tied);
+/* pointer_loss.c */
+size_t cpl_pointer_loss_workspace(const cpl_size_context *c, int tied);
+void cpl_pointer_loss_forward(const cpl_run_context *r, int tied);
 
 /* to = by · from over the pool. */
 void cpl_loss_scale(const cpl_run_context *r, int64_t n, real by, const real *from, real *to);

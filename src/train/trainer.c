@@ -99,6 +99,10 @@ static cpl_status compile(cpl_trainer *t, cpl_error *err)
     t->mirrors = parts.mirrors;
     CPL_TRY(cpl_dataset_check_ids(t->data, t->sizes.source_vocabulary, t->sizes.target_vocabulary, err), err,
             "cannot train on these data");
+    const cpl_data_report *report = &t->data->report;
+    CPL_TRY(cpl_model_check_tie(t->config, (cpl_model_vocabulary){t->data->source, report->source.vocabulary_from},
+                                (cpl_model_vocabulary){t->data->target, report->target.vocabulary_from}, err), err,
+            "cannot share the embedding");
     cpl_compile_options o = {.name = t->kind->name, .seed = (uint64_t)t->training->seed,
                              .threads = (int)t->training->threads,
                              .freeze = t->training->freeze.items,

@@ -64,7 +64,7 @@ static void defaults_are_the_interfaces(void **state)
         {"model.type", "translator"}, {"model.units", "256"}, {"model.embedding", "0"},
         {"model.dropout.embedding", "0"}, {"model.dropout.layer", "0"}, {"model.dropout.recurrent", "0"},
         {"model.dropout.attention", "0"}, {"model.dropout.word", "0"},
-        {"model.copy", "false"}, {"model.coverage", "0"}, {"model.bottleneck", "0"},
+        {"model.tie", "none"}, {"model.copy", "false"}, {"model.coverage", "0"}, {"model.bottleneck", "0"},
         {"model.recurrent_initializer", "glorot_uniform"}, {"model.encoder.cell", "gru"},
         {"model.encoder.layers", "1"}, {"model.encoder.direction", "both"}, {"model.encoder.merge", "sum"},
         {"model.encoder.residual", "false"}, {"model.encoder.mask", "true"},

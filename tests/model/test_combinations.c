@@ -17,6 +17,7 @@ static const char *const directions[][2] = {{"both", "sum"}, {"both", "concat"},
 /* Which choice of each option. */
 typedef struct combination {
     int encoder, decoder, score, position, combine, state, direction;
+    const char *more[4]; /* other settings, up to a NULL */
 } combination;
 
 static const char *const *sets_of(const combination *c, char (*text)[80], const char **sets)
@@ -31,7 +32,9 @@ static const char *const *sets_of(const combination *c, char (*text)[80], const 
     snprintf(text[7], sizeof *text, "model.encoder.merge=%s", directions[c->direction][1]);
     for (int i = 0; i < 8; i++)
         sets[i] = text[i];
-    sets[8] = NULL;
+    for (int i = 0; i < 4; i++)
+        sets[8 + i] = c->more[i];
+    sets[12] = NULL;
     return sets;
 }
 
@@ -86,7 +89,7 @@ static double largest_difference(const model_case *m)
 static int try_combination(const combination *c)
 {
     char text[8][80];
-    const char *sets[9];
+    const char *sets[13];
     cpl_error err = CPL_ERROR_INIT;
     cpl_config *config = configured(sets_of(c, text, sets));
     if (cpl_config_check(config, 0, &err) != CPL_OK) {
@@ -137,6 +140,32 @@ static void encoders(void **state)
     assert_int_equal(built, 356); /* not 24 of twice the width, 40 without c, 12 dots of two widths */
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(decoders), cmocka_unit_test(encoders)};
+/* Everyday options, in turn over the decoders: each over every score, position, combination and cell now and then. */
+static void options(void **state)
+{
+    static const char *const sets[][4] = {
+        {"model.tie=target", "model.encoder.merge=sum"},
+        {"model.dropout=0.3", "model.dropout.recurrent=0.4", "model.dropout.word=0.2"},
+        {"model.encoder.layers=2", "model.decoder.layers=2", "model.encoder.residual=true",
+         "model.decoder.residual=true"},
+        {"model.embedding=4", "model.dropout.recurrent=0.3"},
+        {"model.encoder.layers=3", "model.encoder.residual=true", "model.encoder.merge=average",
+         "model.dropout.layer=0.2"},
+    };
+    enum { SETS = sizeof sets / sizeof sets[0] };
+    (void)state;
+    int built = 0, tried = 0;
+    for (int i = 0; i < 3 * 5 * 2 * 3; i++) {
+        const char *const *s = sets[i % SETS];
+        combination c = {.encoder = i % 3, .decoder = i / 2 % 3, .score = i / 3 % 5, .position = i / 15 % 2,
+                         .combine = i / 30, .state = i / 7 % 3, .more = {s[0], s[1], s[2], s[3]}};
+        built += try_combination(&c), tried++;
+    }
+    print_message("%d of %d combinations can be built\n", built, tried);
+    assert_true(built > 40);
+}
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(decoders), cmocka_unit_test(encoders),
+                                          cmocka_unit_test(options)};
 
 CPL_TEST_MAIN(tests)

@@ -35,19 +35,28 @@ static void fuse(cpl_graph *g, cpl_call *projection, size_t loss, const cpl_op *
     }
 }
 
+/* The loss that makes the logits itself, where this call only projects; else NULL. */
+static const cpl_op *fused_with(const cpl_call *projection)
+{
+    if (projection->op == cpl_op_named("linear_tied"))
+        return cpl_op_named("linear_tied_cross_entropy");
+    if (projection->op != cpl_op_named("linear") ||
+        ((const cpl_activation_attributes *)projection->attributes)->activation)
+        return NULL;
+    return cpl_op_named("linear_cross_entropy");
+}
+
 void cpl_pass_fuse_loss(cpl_graph *g)
 {
-    const cpl_op *linear = cpl_op_named("linear"), *loss = cpl_op_named("cross_entropy");
-    const cpl_op *fused = cpl_op_named("linear_cross_entropy");
+    const cpl_op *loss = cpl_op_named("cross_entropy");
     for (size_t i = 0; i < g->call_count; i++) {
         cpl_call *c = &g->calls[i];
         if (c->dead || c->backward || c->op != loss)
             continue;
         int producer = g->values[c->in[0]].producer;
         cpl_call *p = producer >= 0 ? &g->calls[producer] : NULL;
-        if (!p || p->dead || p->op != linear || ((const cpl_activation_attributes *)p->attributes)->activation ||
-            cpl_graph_uses(g, c->in[0]) != 1)
-            continue;
-        fuse(g, p, i, fused);
+        const cpl_op *fused = p && !p->dead ? fused_with(p) : NULL;
+        if (fused && cpl_graph_uses(g, c->in[0]) == 1)
+            fuse(g, p, i, fused);
     }
 }
