@@ -292,7 +292,7 @@ CPL_API cpl_node *cpl_coverage(cpl_graph *g, cpl_node *weights, cpl_node *target
 typedef struct cpl_loop cpl_loop;
 typedef void (*cpl_loop_body)(cpl_graph *g, cpl_loop *loop, const void *user);
 
-enum { CPL_LOOP_VALUES = 8 };
+enum { CPL_LOOP_VALUES = 10 };
 typedef struct cpl_loop_value {
     const char *name;
     cpl_node *x;   /* input: [batch time …]; state: its first value [batch units], NULL: zero */

@@ -40,7 +40,7 @@ int cpl_keras_map_gates(cpl_keras_map *m, const char *name, cpl_keras_gates gate
 /* CPL_USAGE when a line of the file was never used. */
 cpl_status cpl_keras_map_check(const cpl_keras_map *m, cpl_error *err);
 
-/* CPL_USAGE for what the reference classes do not have: a projection that is tied to an embedding. */
+/* CPL_USAGE for what the reference classes do not have: a projection tied to an embedding, input feeding. */
 cpl_status cpl_keras_check(const cpl_config *config, cpl_error *err);
 
 #endif

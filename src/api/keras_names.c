@@ -118,6 +118,8 @@ cpl_status cpl_keras_check(const cpl_config *config, cpl_error *err)
     if (config->model.tie != CPL_TIE_NONE)
         CPL_FAIL(err, CPL_USAGE, "'model.tie' is %s, but Keras's reference classes have a projection of their own",
                  config->model.tie == CPL_TIE_ALL ? "all" : "target");
+    if (config->model.decoder.input_feed)
+        CPL_FAIL(err, CPL_USAGE, "'model.decoder.input_feed' is true, which Keras's reference classes do not have");
     return CPL_OK;
 }
 

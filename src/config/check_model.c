@@ -48,6 +48,26 @@ static cpl_status check_heads_and_dropout(const cpl_config *c, cpl_error *err)
     return CPL_OK;
 }
 
+/* Luong's input feeding: the vector behind the attention goes back into the cell. */
+static cpl_status check_feed(const cpl_config *c, cpl_error *err)
+{
+    char at[CPL_ERROR_WIDTH];
+    const cpl_config_attention *a = &c->model.decoder.attention;
+    if (!c->model.decoder.input_feed)
+        return CPL_OK;
+    cpl_option_where(c, "model.decoder.input_feed", at);
+    if (a->score == CPL_ATTEND_NONE)
+        CPL_FAIL(err, CPL_USAGE, "%s'model.decoder.input_feed' is true, but without attention there is nothing to feed"
+                 CPL_HINT "set " ATTENTION "score", at);
+    if (a->position == CPL_POSITION_BEFORE)
+        CPL_FAIL(err, CPL_USAGE, "%s'model.decoder.input_feed' is true, but attention before the cell is part of its "
+                 "input already" CPL_HINT "set " ATTENTION "position to after, or leave input_feed out", at);
+    if (c->model.decoder.cell == CPL_CELL_GRU_RESET_BEFORE)
+        CPL_FAIL(err, CPL_USAGE, "%sa gru_reset_before has no single steps, which input_feed needs" CPL_HINT
+                 "set model.decoder.cell to gru or lstm, or leave input_feed out", at);
+    return CPL_OK;
+}
+
 static cpl_status check_attention(const cpl_config *c, cpl_error *err)
 {
     char at[CPL_ERROR_WIDTH];
@@ -166,6 +186,8 @@ cpl_status cpl_config_check_model(const cpl_config *c, cpl_error *err)
     cpl_status status = check_heads_and_dropout(c, err);
     if (status == CPL_OK)
         status = check_attention(c, err);
+    if (status == CPL_OK)
+        status = check_feed(c, err);
     if (status == CPL_OK)
         status = check_state(c, err);
     if (status == CPL_OK)

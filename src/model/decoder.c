@@ -3,9 +3,11 @@
  *   after the cell    y = rnn(x)             a = attention(query y)        logits = output(combine(a, y))
  *   before the cell   a_t = attention(query h_{t−1})   h_t = cell(combine(a_t, x_t))   logits = output(h_t)
  *
+ *   input_feed        y_t = rnn([x_t f_{t−1}])     f_t = combine(attention(query y_t), y_t)      logits = output(f_t)
+ *
  * x are the embedded tokens, h the state of the last layer. combine is layer_norm(y + a), [a y], or tanh(W [a y]).
- * After the cell all steps are one call of each op; before it, a loop runs what a state depends on step by step, and
- * embedding and projection stay outside. */
+ * After the cell all steps are one call of each op; before it, or where what it found is fed back, a loop runs what a
+ * state depends on step by step, and embedding and projection stay outside. */
 #include "model/parts.h"
 
 const char *const cpl_model_h[CPL_LAYERS] = {"h", "h_2", "h_3", "h_4"};
@@ -35,13 +37,24 @@ cpl_attention_memory cpl_model_memory(cpl_graph *g, const cpl_model_sizes *n, cp
     return memory;
 }
 
+int64_t cpl_model_context_width(const cpl_config *c)
+{
+    return c->model.decoder.attention.score == CPL_ATTEND_MULTIHEAD ? c->model.units : cpl_model_encoder_width(c);
+}
+
+int64_t cpl_model_feed_width(const cpl_config *c)
+{
+    int wide = c->model.decoder.attention.combine == CPL_COMBINE_CONCAT;
+    return c->model.units + (wide ? cpl_model_context_width(c) : 0);
+}
+
 /* ---- the first states ---- */
 
 /* One dense layer for each state of each layer, over what the encoder's last layer ended with. An LSTM's h is a tanh
  * and so is the bridge to it; c has no bounds. A GRU encoder has no c: both then come from h. */
 static cpl_model_states bridge(cpl_graph *g, const cpl_config *c, const cpl_model_states *encoder)
 {
-    cpl_model_states s = {{NULL}, {NULL}};
+    cpl_model_states s = {.feed = NULL};
     int64_t last = c->model.encoder.layers - 1;
     cpl_node *h = encoder->h[last], *cell = encoder->c[last] ? encoder->c[last] : h;
     cpl_enter(g, "decoder");
@@ -61,7 +74,7 @@ cpl_model_states cpl_model_begin(cpl_graph *g, const cpl_model_sizes *n, const c
     const cpl_config *c = n->config;
     if (c->model.decoder.initial_state == CPL_STATE_BRIDGE)
         return bridge(g, c, &e->states);
-    cpl_model_states s = {{NULL}, {NULL}};
+    cpl_model_states s = {.feed = NULL};
     for (int64_t k = 0; c->model.decoder.initial_state == CPL_STATE_ENCODER && k < c->model.decoder.layers; k++) {
         s.h[k] = e->states.h[k];
         s.c[k] = c->model.decoder.cell == CPL_CELL_LSTM ? e->states.c[k] : NULL;
@@ -114,7 +127,7 @@ static cpl_node *after(cpl_graph *g, const cpl_config *c, cpl_node *x, cpl_atten
     return combine(g, c, a.y, x);
 }
 
-/* ---- before the cell ---- */
+/* ---- before the cell, and after it with input feeding: step by step ---- */
 
 typedef struct stepping {
     const cpl_config *config;
@@ -134,7 +147,31 @@ static cpl_node *step_layer(cpl_graph *g, cpl_loop *loop, const cpl_config *c, i
     return through(g, c, k, h, x);
 }
 
-static void body(cpl_graph *g, cpl_loop *loop, const void *user)
+static cpl_node *layers(cpl_graph *g, cpl_loop *loop, const cpl_config *c, cpl_node *x)
+{
+    for (int64_t k = 0; k < c->model.decoder.layers; k++)
+        x = step_layer(g, loop, c, k, k > 0 ? cpl_dropout(g, x, c->model.dropout.layer) : x);
+    return x;
+}
+
+static void feeding_body(cpl_graph *g, cpl_loop *loop, const void *user)
+{
+    const stepping *s = user;
+    cpl_attention_options o = attention_of(s->config);
+    cpl_node *x = cpl_concat(g, cpl_loop_slice(loop, "x"), cpl_loop_state(loop, "feed"));
+    cpl_node *cell = layers(g, loop, s->config, x);
+    cpl_attention_result a = cpl_attention_query(g, "attention", cell, s->memory, &o);
+    cpl_node *y = combine(g, s->config, a.y, cell);
+    cpl_loop_next(loop, "feed", y);
+    cpl_loop_emit(loop, "y", y);
+    cpl_loop_emit(loop, "weights", a.weights);
+    if (!s->config->model.copy)
+        return;
+    cpl_loop_emit(loop, "context", a.y);
+    cpl_loop_emit(loop, "cell", cell);
+}
+
+static void before_body(cpl_graph *g, cpl_loop *loop, const void *user)
 {
     const stepping *s = user;
     const cpl_config *c = s->config;
@@ -142,17 +179,16 @@ static void body(cpl_graph *g, cpl_loop *loop, const void *user)
     cpl_node *query = cpl_loop_state(loop, cpl_model_h[c->model.decoder.layers - 1]);
     cpl_attention_result a = cpl_attention_query(g, "attention", query, s->memory, &o);
     cpl_node *x = combine(g, c, a.y, cpl_loop_slice(loop, "x"));
-    for (int64_t k = 0; k < c->model.decoder.layers; k++)
-        x = step_layer(g, loop, c, k, k > 0 ? cpl_dropout(g, x, c->model.dropout.layer) : x);
-    cpl_loop_emit(loop, "y", x);
+    cpl_loop_emit(loop, "y", layers(g, loop, c, x));
     cpl_loop_emit(loop, "weights", a.weights);
     if (c->model.copy)
         cpl_loop_emit(loop, "context", a.y);
 }
 
-static cpl_node *before_cell(cpl_graph *g, const cpl_config *c, cpl_node *x, cpl_attention_memory memory,
-                             const cpl_model_states *before, cpl_model_decoded *d)
+static cpl_node *steps(cpl_graph *g, const cpl_config *c, cpl_node *x, cpl_attention_memory memory,
+                       const cpl_model_states *before, cpl_model_decoded *d)
 {
+    int feeds = c->model.decoder.input_feed;
     stepping s = {.config = c, .memory = memory};
     cpl_scan_options o = {.name = "rnn", .time = "t", .inputs = {{"x", x, 0}}};
     int lstm = c->model.decoder.cell == CPL_CELL_LSTM, count = 0;
@@ -161,15 +197,19 @@ static cpl_node *before_cell(cpl_graph *g, const cpl_config *c, cpl_node *x, cpl
         if (lstm)
             o.states[count++] = (cpl_loop_value){cpl_model_c[k], before->c[k], c->model.units};
     }
-    cpl_loop *loop = cpl_scan(g, &o, body, &s);
+    if (feeds)
+        o.states[count++] = (cpl_loop_value){"feed", before->feed, cpl_model_feed_width(c)};
+    cpl_loop *loop = cpl_scan(g, &o, feeds ? feeding_body : before_body, &s);
     for (int64_t k = 0; k < c->model.decoder.layers; k++) {
         d->states.h[k] = cpl_loop_final(loop, cpl_model_h[k]);
         d->states.c[k] = lstm ? cpl_loop_final(loop, cpl_model_c[k]) : NULL;
     }
+    d->states.feed = feeds ? cpl_loop_final(loop, "feed") : NULL;
     d->weights = cpl_loop_output(loop, "weights");
     if (c->model.copy)
         d->context = cpl_loop_output(loop, "context");
-    return d->y = cpl_loop_output(loop, "y");
+    d->y = cpl_loop_output(loop, c->model.copy && feeds ? "cell" : "y");
+    return cpl_loop_output(loop, "y");
 }
 
 /* ---- copying ---- */
@@ -191,8 +231,8 @@ cpl_model_decoded cpl_model_decode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
     cpl_enter(g, "decoder");
     x = cpl_dropout(g, cpl_dropout_words(g, x, c->model.dropout.word), c->model.dropout.embedding);
     cpl_node *token = x;
-    if (a->position == CPL_POSITION_BEFORE && a->score != CPL_ATTEND_NONE)
-        x = before_cell(g, c, x, memory, before, &d);
+    if (c->model.decoder.input_feed || (a->position == CPL_POSITION_BEFORE && a->score != CPL_ATTEND_NONE))
+        x = steps(g, c, x, memory, before, &d);
     else
         x = after(g, c, x, memory, before, &d);
     x = cpl_dropout(g, x, c->model.dropout.layer);

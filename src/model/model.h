@@ -22,7 +22,7 @@
 #include "couplet.h"
 #include "text/text.h"
 
-enum { CPL_MODEL_PARTS = 2 * CPL_LAYERS };
+enum { CPL_MODEL_PARTS = 2 * CPL_LAYERS + 1 };
 
 typedef struct cpl_model_sizes {
     const cpl_config *config;

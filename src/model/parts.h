@@ -10,9 +10,11 @@
 
 #include "model/model.h"
 
-/* Of each layer: [batch width]. c: LSTM only. NULL: zero, where a first state is asked for. */
+/* Of each layer: [batch width]. c: LSTM only. feed: with model.decoder.input_feed alone, the attentional vector of the
+ * step before. NULL: zero, where a first state is asked for. */
 typedef struct cpl_model_states {
     cpl_node *h[CPL_LAYERS], *c[CPL_LAYERS];
+    cpl_node *feed;
 } cpl_model_states;
 
 typedef struct cpl_model_encoded {
@@ -33,6 +35,8 @@ typedef struct cpl_model_decoded {
 /* source: ids [batch s]; h, c: where the first layer begins, [batch units], for each direction; NULL: zero. */
 cpl_model_encoded cpl_model_encode(cpl_graph *g, const cpl_model_sizes *n, cpl_node *source, cpl_node *h, cpl_node *c);
 int64_t cpl_model_encoder_width(const cpl_config *c); /* of its outputs */
+int64_t cpl_model_context_width(const cpl_config *c); /* of what the attention finds */
+int64_t cpl_model_feed_width(const cpl_config *c);    /* of states.feed */
 
 /* tie.c: ids of the source or target as vectors of their embedding; call it outside of encoder and decoder. The table
  * that is the projection too; NULL: the projection has weights of its own. */

@@ -21,11 +21,6 @@ static int has_values(const cpl_config *c)
     return c->model.decoder.attention.score != CPL_ATTEND_NONE;
 }
 
-static int64_t values_width(const cpl_config *c)
-{
-    return c->model.decoder.attention.score == CPL_ATTEND_MULTIHEAD ? c->model.units : cpl_model_encoder_width(c);
-}
-
 static cpl_node *input_source(cpl_graph *g, const cpl_model_sizes *n)
 {
     return cpl_input(g, "source", CPL_ID("source", n->source_vocabulary), "batch s");
@@ -109,9 +104,9 @@ void cpl_seq2seq_step(cpl_graph *g, const void *user)
     int64_t units = c->model.units, layers = c->model.decoder.layers;
     int lstm = c->model.decoder.cell == CPL_CELL_LSTM;
     cpl_attention_memory memory = {.keys = NULL};
-    cpl_model_states before = {{NULL}, {NULL}};
+    cpl_model_states before = {.feed = NULL};
     if (has_values(c))
-        memory.values = cpl_input(g, "values", CPL_REALS(values_width(c)), "batch s keys");
+        memory.values = cpl_input(g, "values", CPL_REALS(cpl_model_context_width(c)), "batch s keys");
     memory.keys = has_keys(c) ? cpl_input(g, "keys", CPL_REALS(units), "batch s keys") : memory.values;
     if (is_additive(c))
         memory.prepared = cpl_input(g, "prepared", CPL_REALS(units), "batch s keys");
@@ -119,6 +114,8 @@ void cpl_seq2seq_step(cpl_graph *g, const void *user)
         before.h[k] = cpl_input(g, cpl_model_h[k], CPL_REALS(units), "batch units");
         before.c[k] = lstm ? cpl_input(g, cpl_model_c[k], CPL_REALS(units), "batch units") : NULL;
     }
+    if (c->model.decoder.input_feed)
+        before.feed = cpl_input(g, "feed", CPL_REALS(cpl_model_feed_width(c)), "batch units");
     cpl_node *token = cpl_input(g, "token", CPL_ID("target", n->target_vocabulary), "batch t");
     cpl_model_decoded d = cpl_model_decode(g, n, token, memory, &before);
     cpl_output(g, "logits", d.logits);
@@ -133,6 +130,8 @@ void cpl_seq2seq_step(cpl_graph *g, const void *user)
         if (lstm)
             cpl_output(g, cpl_model_c[k], d.states.c[k]);
     }
+    if (d.states.feed)
+        cpl_output(g, "feed", d.states.feed);
 }
 
 void cpl_seq2seq_describe(const cpl_model_sizes *n, cpl_model_description *d)
@@ -142,7 +141,7 @@ void cpl_seq2seq_describe(const cpl_model_sizes *n, cpl_model_description *d)
     if (has_keys(c))
         d->memory[d->memories++] = (cpl_model_part){"keys", c->model.units};
     if (has_values(c))
-        d->memory[d->memories++] = (cpl_model_part){"values", values_width(c)};
+        d->memory[d->memories++] = (cpl_model_part){"values", cpl_model_context_width(c)};
     if (is_additive(c))
         d->memory[d->memories++] = (cpl_model_part){"prepared", c->model.units};
     d->copies = c->model.copy;
@@ -152,4 +151,6 @@ void cpl_seq2seq_describe(const cpl_model_sizes *n, cpl_model_description *d)
         if (c->model.decoder.cell == CPL_CELL_LSTM)
             d->state[d->states++] = (cpl_model_part){cpl_model_c[k], c->model.units};
     }
+    if (c->model.decoder.input_feed)
+        d->state[d->states++] = (cpl_model_part){"feed", cpl_model_feed_width(c)};
 }

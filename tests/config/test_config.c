@@ -70,6 +70,7 @@ static void defaults_are_the_interfaces(void **state)
         {"model.encoder.residual", "false"}, {"model.encoder.mask", "true"},
         {"model.decoder.cell", "gru"}, {"model.decoder.layers", "1"},
         {"model.decoder.residual", "false"}, {"model.decoder.initial_state", "zero"},
+        {"model.decoder.input_feed", "false"},
         {"model.decoder.attention.score", "multihead"}, {"model.decoder.attention.heads", "1"},
         {"model.decoder.attention.position", "after"}, {"model.decoder.attention.combine", "add_norm"},
         {"text.shared", "false"}, {"text.source.tokens", "word"}, {"text.source.standardize", "nfkc"},

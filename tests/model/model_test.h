@@ -93,7 +93,7 @@ static inline void feed_whole(cpl_program *p)
 typedef struct stepper {
     cpl_model_description description;
     cpl_program *encode, *step; /* encode: NULL when nothing comes from it */
-    float state[2][CPL_MODEL_PARTS][COUNT * STATE_UNITS];
+    float state[2][CPL_MODEL_PARTS][COUNT * 3 * STATE_UNITS]; /* a fed vector may be three times as wide */
     int now;
 } stepper;
 
@@ -107,8 +107,12 @@ static inline void stepper_begin(stepper *s, const model_case *m)
     s->encode = compile_case(m, m->kind->encode, 1);
     feed_rows(s->encode, "source", source_ids, source_length);
     MUST(cpl_run(s->encode, CPL_EVALUATE, err));
-    for (int i = 0; s->description.starts && i < s->description.states; i++)
-        MUST(cpl_read(s->encode, s->description.state[i].name, s->state[0][i], COUNT * STATE_UNITS, NULL, NULL, err));
+    for (int i = 0; s->description.starts && i < s->description.states; i++) {
+        const char *name = s->description.state[i].name;
+        cpl_tensor t;
+        if (cpl_program_output(s->encode, name, &t)) /* what it leaves out is zero */
+            MUST(cpl_read(s->encode, name, s->state[0][i], COUNT * 3 * STATE_UNITS, NULL, NULL, err));
+    }
 }
 
 /* Token k of the targets that have one. */
@@ -132,7 +136,7 @@ static inline void stepper_step(stepper *s, int k)
         MUST(cpl_program_bind(s->step, d->state[i].name, s->state[s->now][i], err));
     MUST(cpl_run(s->step, CPL_EVALUATE, err));
     for (int i = 0; i < d->states; i++)
-        MUST(cpl_read(s->step, d->state[i].name, s->state[!s->now][i], COUNT * STATE_UNITS, NULL, NULL, err));
+        MUST(cpl_read(s->step, d->state[i].name, s->state[!s->now][i], COUNT * 3 * STATE_UNITS, NULL, NULL, err));
     s->now = !s->now;
 }
 

@@ -149,6 +149,8 @@ static void options(void **state)
         {"model.encoder.layers=2", "model.decoder.layers=2", "model.encoder.residual=true",
          "model.decoder.residual=true"},
         {"model.embedding=4", "model.dropout.recurrent=0.3"},
+        {"model.decoder.input_feed=true", "model.decoder.layers=2", "model.dropout.layer=0.2"},
+        {"model.decoder.input_feed=true", "model.tie=target", "model.encoder.merge=concat"},
         {"model.encoder.layers=3", "model.encoder.residual=true", "model.encoder.merge=average",
          "model.dropout.layer=0.2"},
     };
