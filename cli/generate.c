@@ -72,6 +72,7 @@ int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv)
         .tokens = flags.tokens,
         .json = flags.json,
         .attention_folder = flags.attention,
+        .alignments = flags.alignments,
     };
     cpl_status status = cpl_model_open_ensemble(&model, positional.items, positional.count, (int)flags.threads, &err);
     code = status == CPL_OK ? write_lines(model, in, flags.o, &options) : cpl_cli_finish(status, &err);

@@ -12,7 +12,8 @@ int cpl_cli_score(const cpl_cli_command *self, int argc, char **argv)
         code = cpl_cli_count(self, &positional, 2);
     if (code != -1)
         return code;
-    cpl_score_options options = {.pairs = positional.items[1], .batch_size = flags.batch_size, .json = flags.json};
+    cpl_score_options options = {.pairs = positional.items[1], .batch_size = flags.batch_size, .json = flags.json,
+                                 .alignments = flags.alignments};
     cpl_status status = cpl_model_open(&model, positional.items[0], (int)flags.threads, &err);
     if (status == CPL_OK)
         status = cpl_score_pairs(model, &options, stdout, &err);

@@ -582,6 +582,11 @@ typedef struct cpl_generate_options {
     int json;             /* 1: one JSON object a line: text, score, finished; with attention_folder also attention */
     const char *attention_folder; /* NULL: none. Made when missing; gets a picture of what each output token looked at
                                    * for each line that is not blank, named by its number: 000001.svg … */
+    const char *alignments; /* NULL: none. A file that gets a line for each line of output, "0-0 2-1": the source token
+                             * that each output token looked at most; in JSON, "alignment" */
+    int replace_unknown;    /* 1: [UNK] in an output becomes the source word that it looked at most … */
+    const char *dictionary; /* … or what that is here: lines "source<tab>target", or with a probability behind a second
+                             * tab; NULL: none */
 } cpl_generate_options;
 
 /* One line of text → one line; its picture is 000001.svg. The caller frees *output with cpl_free. options NULL:
@@ -613,6 +618,8 @@ typedef struct cpl_score_options {
     const char *pairs;  /* TSV; one column is enough for an autoencoder */
     int64_t batch_size; /* pairs at a time; 0: 16 */
     int json;           /* 1: a JSON object a line: tokens, token_log_probabilities, log_probability */
+    const char *alignments; /* a file that gets a line for each pair, "0-0 2-1": the source token that the model looks
+                             * at most when it reads each target token; in JSON, "alignment"; NULL: none */
 } cpl_score_options;
 /* The natural logarithm of the probability that the model gives to each target, END included, given its source: a line
  * for each line of the file, in order, an empty side or a blank line too. Targets are never cut. A token that the model

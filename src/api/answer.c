@@ -58,6 +58,9 @@ cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err)
     if (o->max_length < 0)
         CPL_FAIL(err, CPL_USAGE, "max-length is %lld tokens, expected at least 1, or 0 for a limit by the source",
                  (long long)o->max_length);
+    if (o->dictionary && !o->replace_unknown)
+        CPL_FAIL(err, CPL_USAGE, "dictionary is '%s', but replace-unknown is not given: nothing is looked up",
+                 o->dictionary);
     if (o->batch_size < 0)
         CPL_FAIL(err, CPL_USAGE, "batch-size is %lld lines, expected at least 1, or 0 for %d", (long long)o->batch_size,
                  CPL_GENERATE_BATCH);
@@ -199,6 +202,7 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
 {
     *answers = NULL;
     CPL_TRY(reserve(m, count, err), err, "cannot answer");
+    CPL_TRY(cpl_replacer_open(m, o, err), err, "cannot replace unknown words");
     cpl_copy_clear(&m->copy);
     cpl_status status;
     size_t at = 0;
@@ -218,7 +222,8 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     CPL_TRY(encode_others(m, lines, count, err), err, "cannot read the source");
     cpl_decode_batch batch = {.count = rows, .source = m->row, .copy = m->copy_row, .length = m->length,
                               .most = m->most, .number = m->number, .temperature = o->temperature, .seed = o->seed,
-                              .attention = o->attention_folder != NULL, .more = m->more_sources};
+                              .attention = o->attention_folder || o->alignments || o->replace_unknown,
+                              .more = m->more_sources};
     if (batch.attention || o->coverage_penalty > 0)
         CPL_TRY(check_same_source(m, err), err, "cannot see the attention");
     status = cpl_model_rules(m, o, &batch.rules, err);
@@ -237,6 +242,11 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     for (size_t i = 0; decoded && i < count; i++)
         if (!m->answers[i].blank)
             m->answers[i].output = *decoded++;
+    if (decoded && o->replace_unknown) {
+        cpl_status replaced = cpl_replacer_apply(m, lines, count, status == CPL_OK ? err : NULL);
+        if (replaced != CPL_OK)
+            return status == CPL_OK ? replaced : status;
+    }
     *answers = status == CPL_OK || decoded ? m->answers : NULL;
     return status;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include "api/alignment.h"
 #include "api/attention.h"
 #include "api/model.h"
 #include "base/error.h"
@@ -10,11 +11,13 @@
 #include "base/memory.h"
 
 /* The folder is made before anything is decoded: a wrong name is told at once. */
-static cpl_status check(const cpl_model *m, const cpl_generate_options *o, cpl_error *err)
+static cpl_status check(cpl_model *m, const cpl_generate_options *o, cpl_error *err)
 {
     cpl_status status = cpl_model_whole(m, err);
     if (status == CPL_OK)
         status = cpl_generate_check(o, err);
+    if (status == CPL_OK)
+        status = cpl_replacer_open(m, o, err);
     if (status == CPL_OK && o->attention_folder)
         status = cpl_folder_make(o->attention_folder, err);
     return status;
@@ -40,6 +43,8 @@ cpl_status cpl_generate(char **output, cpl_model *model, const char *text, const
     const cpl_generate_options *o = options ? options : &defaults;
     *output = NULL;
     CPL_TRY(check(model, o, err), err, "cannot generate");
+    if (o->alignments)
+        CPL_FAIL(err, CPL_USAGE, "alignments are written for streams of lines alone (cpl_generate_lines)");
     size_t length = strlen(text), valid = cpl_utf8_valid(text, length);
     if (valid < length)
         CPL_FAIL(err, CPL_USAGE, "byte %zu of the text is not UTF-8", valid + 1);
@@ -63,11 +68,43 @@ typedef struct stream {
     cpl_model *model;
     const cpl_generate_options *options;
     FILE *out;
+    FILE *alignments; /* NULL: none are wanted */
     cpl_log log;
     cpl_str line, text; /* scratch */
     cpl_attention_view view;
     int64_t outputs, cut;
 } stream;
+
+/* ---- alignments ---- */
+
+static void add_alignment(stream *s, const cpl_decoded *output, cpl_json *to)
+{
+    if (!s->alignments)
+        return;
+    cpl_str_clear(&s->text);
+    cpl_str_add(&s->text, "");
+    cpl_alignment_write(output, &s->text);
+    cpl_json_set_text(to, "alignment", s->text.data ? s->text.data : "");
+}
+
+/* A line for each line that was written: of each output of an n-best list, or of the best. */
+static cpl_status write_alignments(stream *s, const cpl_answer *a, cpl_error *err)
+{
+    int listed = s->options->nbest > 0 && !s->options->json && a->output.nbest && a->output.nbest_count > 0;
+    cpl_str_clear(&s->text);
+    for (int64_t k = 0; k < (listed ? a->output.nbest_count : 1); k++) {
+        if (!a->blank && !a->output.failed)
+            cpl_alignment_write(listed ? &a->output.nbest[k] : &a->output, &s->text);
+        cpl_str_add_char(&s->text, '\n');
+    }
+    if (s->text.failed)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for an alignment");
+    if (fwrite(s->text.data, 1, s->text.length, s->alignments) != s->text.length)
+        CPL_FAIL(err, CPL_FAILED, "cannot write '%s': %s", s->options->alignments, cpl_reason(errno));
+    return CPL_OK;
+}
+
+/* ---- JSON and n-best lists ---- */
 
 /* What an output of a beam is: its score, and what it was ranked by. */
 static cpl_json *output_json(stream *s, const cpl_answer *a, const cpl_decoded *output)
@@ -79,6 +116,7 @@ static cpl_json *output_json(stream *s, const cpl_answer *a, const cpl_decoded *
     cpl_json_set_real(o, "score", output->score, 9);
     cpl_json_set_real(o, "normalized_score", output->ranked, 9);
     cpl_json_set_bool(o, "finished", output->finished);
+    add_alignment(s, output, o);
     return o;
 }
 
@@ -107,6 +145,8 @@ static cpl_status add_json(stream *s, const cpl_answer *a, cpl_error *err)
             cpl_json_add(list, output_json(s, a, &a->output));
         cpl_json_set(o, "nbest", list);
     }
+    if (s->alignments && !a->output.failed)
+        add_alignment(s, &a->output, o);
     if (s->options->attention_folder)
         cpl_json_set(o, "attention", cpl_attention_json(&s->view));
     cpl_status status = cpl_json_write(o, &s->line, err);
@@ -150,6 +190,8 @@ static cpl_status write_answer(stream *s, const cpl_line *line, const cpl_answer
         CPL_FAIL(err, CPL_FAILED, "out of memory for an output");
     if (fwrite(s->line.data, 1, s->line.length, s->out) != s->line.length)
         CPL_FAIL(err, CPL_FAILED, "cannot write the output: %s", cpl_reason(errno));
+    if (s->alignments)
+        CPL_TRY(write_alignments(s, a, err), err, "cannot write the alignment of line %lld", (long long)line->number);
     s->outputs += !a->blank;
     s->cut += !a->output.finished && !a->output.failed;
     return CPL_OK;
@@ -166,6 +208,8 @@ static cpl_status answer_lines(stream *s, const cpl_line *lines, size_t count, c
         if (status != CPL_OK)
             return answered == CPL_OK ? status : answered;
     }
+    if (s->alignments && fflush(s->alignments) != 0 && answered == CPL_OK)
+        CPL_FAIL(err, CPL_FAILED, "cannot write '%s': %s", s->options->alignments, cpl_reason(errno));
     if (fflush(s->out) != 0 && answered == CPL_OK)
         CPL_FAIL(err, CPL_FAILED, "cannot write the output: %s", cpl_reason(errno));
     for (size_t i = 0; answers && i < count && answered != CPL_OK; i++)
@@ -197,6 +241,14 @@ static cpl_status run(stream *s, cpl_lines *input, cpl_error *err)
     }
 }
 
+static cpl_status open_alignments(stream *s, cpl_error *err)
+{
+    const char *path = s->options->alignments;
+    if (path && !(s->alignments = fopen(path, "w")))
+        CPL_FAIL(err, CPL_FAILED, "cannot write '%s': %s", path, cpl_reason(errno));
+    return CPL_OK;
+}
+
 cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_generate_options *options,
                               cpl_message_sink message, void *user, cpl_error *err)
 {
@@ -206,9 +258,13 @@ cpl_status cpl_generate_lines(cpl_model *model, FILE *in, FILE *out, const cpl_g
     cpl_lines *lines;
     CPL_TRY(check(model, s.options, err), err, "cannot generate");
     CPL_TRY(cpl_lines_open_fd(&lines, fileno(in), err), err, "cannot generate");
-    cpl_status status = run(&s, lines, err);
+    cpl_status status = open_alignments(&s, err);
+    if (status == CPL_OK)
+        status = run(&s, lines, err);
     tell(&s, lines);
     cpl_lines_close(lines);
+    if (s.alignments && fclose(s.alignments) != 0 && status == CPL_OK)
+        status = cpl_error_set(err, CPL_FAILED, "cannot write '%s': %s", s.options->alignments, cpl_reason(errno));
     cpl_str_free(&s.line);
     cpl_str_free(&s.text);
     cpl_attention_close(&s.view);

@@ -173,6 +173,7 @@ void cpl_model_close(cpl_model *m)
     cpl_release(m->more);
     cpl_release(m->more_sources);
     cpl_line_encoder_free(m->encoder);
+    cpl_replacer_free(m->replacer);
     cpl_decoder_free(m->decoder);
     cpl_engine_release(m->engine);
     cpl_codec_free(m->source);

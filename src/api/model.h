@@ -13,8 +13,11 @@
 typedef struct cpl_answer {
     int blank;            /* nothing on the line, or nothing that the text rules leave: the output is blank too */
     cpl_decoded output;   /* all zero, but finished, when blank */
-    cpl_more_words words; /* of a model that copies: the line's words that the target vocabulary lacks */
+    cpl_more_words words; /* what ids behind the target vocabulary are: the line's words that a model may copy, then
+                           * those that replaced [UNK] */
 } cpl_answer;
+
+typedef struct cpl_replacer cpl_replacer;
 
 struct cpl_model {
     char *path;             /* for errors */
@@ -37,6 +40,7 @@ struct cpl_model {
     struct cpl_model **more; /* of an ensemble: the other models, which this one owns */
     int more_count;
     cpl_decode_source *more_sources; /* what each of them read */
+    cpl_replacer *replacer;          /* of unknown.c; NULL: never asked for */
 };
 
 enum { CPL_GENERATE_BATCH = 64 };
@@ -55,6 +59,13 @@ cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err);
 
 /* rules.c: the options' tokens as ids of the model's target vocabulary; one that it lacks is CPL_USAGE. */
 cpl_status cpl_model_rules(cpl_model *m, const cpl_generate_options *o, cpl_decode_rules *rules, cpl_error *err);
+
+/* unknown.c: gets ready for the option replace_unknown, and does nothing without it: reads the dictionary when it is
+ * another one. */
+cpl_status cpl_replacer_open(cpl_model *m, const cpl_generate_options *o, cpl_error *err);
+/* Replaces [UNK] in the answers to these lines, which were decoded with attention. */
+cpl_status cpl_replacer_apply(cpl_model *m, const cpl_line *lines, size_t count, cpl_error *err);
+void cpl_replacer_free(cpl_replacer *r); /* NULL is fine */
 
 /* Answers `count` lines at once. *answers: one for each line, valid until the next call, or NULL. Logits that are not
  * numbers are CPL_FAILED with *answers set; such a line's answer has output.failed. */

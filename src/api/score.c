@@ -6,8 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/alignment.h"
 #include "api/model.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 enum { SCORE_BATCH = 16, DIGITS = 9 };
@@ -27,7 +29,10 @@ typedef struct scoring {
     int mirrors, copies;   /* of the model's description */
     int64_t *start;        /* row i has the tokens start[i] … start[i + 1] − 1: [rows + 1] */
     double *values;        /* log-probability of each token */
+    int32_t *looks;        /* which source word each token looked at most, or −1; NULL: not asked for */
     rectangle logits, gate, weights;
+    float *mean;           /* scratch: one token's weights */
+    size_t mean_capacity;
 } scoring;
 
 static void scoring_free(scoring *s)
@@ -36,6 +41,8 @@ static void scoring_free(scoring *s)
     cpl_dataset_free(s->data);
     cpl_release(s->start);
     cpl_release(s->values);
+    cpl_release(s->looks);
+    cpl_release(s->mean);
     cpl_release(s->logits.data);
     cpl_release(s->gate.data);
     cpl_release(s->weights.data);
@@ -101,6 +108,33 @@ static cpl_status read_output(cpl_program *p, const char *name, rectangle *r, cp
     return CPL_OK;
 }
 
+/* What label k of sentence j looked at: [batch t s] of one head or [heads batch t s], whose mean counts. */
+static cpl_status look(scoring *s, const cpl_batch *b, int64_t j, int64_t k, int32_t *word, cpl_error *err)
+{
+    const int64_t *shape = s->weights.shape + s->weights.rank - 3; /* batch, t, s */
+    int64_t heads = s->weights.rank == 4 ? s->weights.shape[0] : 1, length = b->source_length[j];
+    if (cpl_grow(&s->mean, &s->mean_capacity, (size_t)length + 1, sizeof *s->mean))
+        CPL_FAIL(err, CPL_FAILED, "out of memory for %lld attention weights", (long long)length);
+    for (int64_t i = 0; i < length; i++) {
+        s->mean[i] = 0;
+        for (int64_t h = 0; h < heads; h++)
+            s->mean[i] += s->weights.data[((h * shape[0] + j) * shape[1] + k) * shape[2] + i];
+    }
+    *word = (int32_t)cpl_alignment_word(s->mean, length);
+    return CPL_OK;
+}
+
+static cpl_status look_batch(scoring *s, const cpl_batch *b, cpl_error *err)
+{
+    cpl_status status = CPL_OK;
+    for (int64_t j = 0; j < b->pairs && status == CPL_OK; j++) {
+        int64_t at = s->start[b->pair[j]], n = s->start[b->pair[j] + 1] - at;
+        for (int64_t k = 0; k < n && status == CPL_OK; k++)
+            status = look(s, b, j, k, &s->looks[at + k], err);
+    }
+    return status;
+}
+
 static cpl_status score_batch(scoring *s, const cpl_batch *b, cpl_error *err)
 {
     cpl_status status = cpl_model_feed(s->program, b, err);
@@ -110,8 +144,10 @@ static cpl_status score_batch(scoring *s, const cpl_batch *b, cpl_error *err)
         status = read_output(s->program, "logits", &s->logits, err);
     if (status == CPL_OK && s->copies)
         status = read_output(s->program, "gate", &s->gate, err);
-    if (status == CPL_OK && s->copies)
+    if (status == CPL_OK && (s->copies || s->looks))
         status = read_output(s->program, "weights", &s->weights, err);
+    if (status == CPL_OK && s->looks)
+        status = look_batch(s, b, err);
     if (status != CPL_OK)
         return status;
     for (int64_t j = 0; j < b->pairs; j++) {
@@ -181,6 +217,26 @@ static cpl_status add_tokens(scoring *s, int64_t row, cpl_json *list, cpl_error 
     return CPL_OK;
 }
 
+/* The last token is END, which no word stands for. */
+static void add_alignment(const scoring *s, int64_t row, cpl_str *to)
+{
+    const char *between = "";
+    for (int64_t k = s->start[row]; k + 1 < s->start[row + 1]; k++)
+        if (s->looks[k] >= 0) {
+            cpl_str_printf(to, "%s%d-%lld", between, s->looks[k], (long long)(k - s->start[row]));
+            between = " ";
+        }
+}
+
+static void set_alignment(const scoring *s, int64_t row, cpl_json *to)
+{
+    cpl_str text = {0};
+    cpl_str_add(&text, "");
+    add_alignment(s, row, &text);
+    cpl_json_set_text(to, "alignment", text.data ? text.data : "");
+    cpl_str_free(&text);
+}
+
 static cpl_status write_json(scoring *s, int64_t row, cpl_str *to, cpl_error *err)
 {
     cpl_json *root = cpl_json_object(), *tokens = cpl_json_array(), *values = cpl_json_array();
@@ -193,9 +249,24 @@ static cpl_status write_json(scoring *s, int64_t row, cpl_str *to, cpl_error *er
     cpl_json_set_real(root, "log_probability", sum, DIGITS);
     if (!isfinite(sum))
         cpl_json_set_text(root, "reason", isnan(sum) ? "not a number" : "a token has probability 0");
+    if (s->looks)
+        set_alignment(s, row, root);
     if (status == CPL_OK)
         status = root ? cpl_json_write(root, to, err) : cpl_error_set(err, CPL_FAILED, "out of memory");
     cpl_json_free(root);
+    return status;
+}
+
+static cpl_status write_alignments(const scoring *s, const char *path, cpl_error *err)
+{
+    cpl_str text = {0};
+    for (int64_t row = 0; row < s->data->valid.count; row++) {
+        add_alignment(s, row, &text);
+        cpl_str_add_char(&text, '\n');
+    }
+    cpl_status status = text.failed ? cpl_error_set(err, CPL_FAILED, "out of memory for the alignments")
+                                    : cpl_file_write(path, text.data ? text.data : "", text.length, err);
+    cpl_str_free(&text);
     return status;
 }
 
@@ -243,6 +314,17 @@ static cpl_status read_pairs(scoring *s, const char *pairs, cpl_error *err)
     return CPL_OK;
 }
 
+static cpl_status prepare_looks(scoring *s, cpl_error *err)
+{
+    const cpl_config *c = s->model->file->config;
+    if (s->mirrors || c->model.decoder.attention.score == CPL_ATTEND_NONE)
+        CPL_FAIL(err, CPL_USAGE, "this model has no attention, and no alignments");
+    s->looks = cpl_alloc((size_t)s->start[s->data->valid.count] + 1, sizeof *s->looks);
+    if (!s->looks)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for the alignments");
+    return CPL_OK;
+}
+
 cpl_status cpl_score_pairs(cpl_model *model, const cpl_score_options *o, FILE *out, cpl_error *err)
 {
     cpl_model_description d;
@@ -255,10 +337,14 @@ cpl_status cpl_score_pairs(cpl_model *model, const cpl_score_options *o, FILE *o
     model->file->kind->describe(&model->file->sizes, &d);
     scoring s = {.model = model, .mirrors = d.mirrors, .copies = d.copies};
     cpl_status status = read_pairs(&s, o->pairs, err);
+    if (status == CPL_OK && o->alignments)
+        status = prepare_looks(&s, err);
     if (status == CPL_OK)
         status = score_batches(&s, o->batch_size > 0 ? o->batch_size : SCORE_BATCH, err);
     if (status == CPL_OK)
         status = write_lines(&s, o->json, out, err);
+    if (status == CPL_OK && o->alignments)
+        status = write_alignments(&s, o->alignments, err);
     scoring_free(&s);
     return status;
 }
