@@ -332,6 +332,33 @@ static void case_J03_ten_thousand_calls(void **state)
     place_remove(&p);
 }
 
+/* Products are large enough to be cut for the threads. */
+static void case_F09_threads_change_nothing(void **state)
+{
+    (void)state;
+    static const cpl_generate_options kinds[] = {{.json = 1}, {.beam = 3, .json = 1}, {.temperature = 1, .json = 1}};
+    place p;
+    char text[40 * 12 + 1] = "", first[8192], out[8192];
+    place_make(&p);
+    model_write(&p, lively, (const char *const[]){"model.units=128"}, 1);
+    for (int i = 0; i < 40; i++)
+        snprintf(text + strlen(text), 12, "%c %c %c\n", 'a' + i % 26, 'a' + i * 7 % 26, 'a' + i * 5 % 26);
+    for (int k = 0; k < 3; k++)
+        for (int threads = 1; threads <= 4; threads++) {
+            cpl_model *m;
+            cpl_error err = CPL_ERROR_INIT;
+            cpl_generate_options o = kinds[k];
+            o.max_length = 4;
+            must(cpl_model_open(&m, p.model, threads, &err), &err);
+            must(run(&p, m, text, &o, threads == 1 ? first : out, &err), &err);
+            if (threads > 1)
+                assert_string_equal(out, first);
+            cpl_model_close(m);
+        }
+    assert_int_equal(lines_in(first), 40);
+    place_remove(&p);
+}
+
 /* A program that sends a line and waits for its answer before the next: every answer must come at once. */
 static void an_answer_comes_before_the_next_line(void **state)
 {
@@ -396,6 +423,7 @@ int main(void)
         cmocka_unit_test(case_F06_options_out_of_range_are_named),
         cmocka_unit_test(case_F07_nan_is_an_error_with_its_place),
         cmocka_unit_test(case_J03_ten_thousand_calls),
+        cmocka_unit_test(case_F09_threads_change_nothing),
         cmocka_unit_test(an_answer_comes_before_the_next_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
