@@ -62,7 +62,8 @@ CPL_CLI_COMMANDS(CPL_CLI_STRUCT)
     .min_length = (flags).min_length, .no_repeat = (flags).no_repeat, .forbid = (flags).forbid.items,                  \
     .forbid_count = (flags).forbid.count, .force = (flags).force.items, .force_count = (flags).force.count,            \
     .replace_unknown = (flags).replace_unknown, .dictionary = (flags).dictionary, .prefix = (flags).prefix,            \
-    .max_length = (flags).max_length, .batch_size = (flags).batch_size
+    .shortlist = (flags).shortlist, .lexicon = (flags).lexicon, .max_length = (flags).max_length,                      \
+    .batch_size = (flags).batch_size
 #define CPL_CLI_DEFAULT(type, name, fallback, ...) .name = CPL_CLI_INIT_##type(fallback),
 
 /* ---- commands ---- */

@@ -587,6 +587,8 @@ typedef struct cpl_generate_options {
     int replace_unknown;    /* 1: [UNK] in an output becomes the source word that it looked at most … */
     const char *dictionary; /* … or what that is here: lines "source<tab>target", or with a probability behind a second
                              * tab; NULL: none */
+    int64_t shortlist;      /* only the N most frequent target entries may be chosen, and … 0: all */
+    const char *lexicon;    /* … what a line's own words may become: a file like `dictionary`; NULL: nothing */
 } cpl_generate_options;
 
 /* One line of text → one line; its picture is 000001.svg. The caller frees *output with cpl_free. options NULL:

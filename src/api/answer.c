@@ -1,7 +1,7 @@
 /* answer.c: lines of text → source rows → decoded rows → lines of text. */
 #include <math.h>
 #include <string.h>
-#include "api/model.h"
+#include "api/shortlist.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -58,6 +58,12 @@ cpl_status cpl_generate_check(const cpl_generate_options *o, cpl_error *err)
     if (o->max_length < 0)
         CPL_FAIL(err, CPL_USAGE, "max-length is %lld tokens, expected at least 1, or 0 for a limit by the source",
                  (long long)o->max_length);
+    if (o->shortlist < 0)
+        CPL_FAIL(err, CPL_USAGE, "shortlist is %lld entries, expected at least 1, or 0 for off",
+                 (long long)o->shortlist);
+    if (o->lexicon && o->shortlist == 0)
+        CPL_FAIL(err, CPL_USAGE, "lexicon is '%s', but shortlist is not given: every entry is looked at anyway",
+                 o->lexicon);
     if (o->dictionary && !o->replace_unknown)
         CPL_FAIL(err, CPL_USAGE, "dictionary is '%s', but replace-unknown is not given: nothing is looked up",
                  o->dictionary);
@@ -203,6 +209,8 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     *answers = NULL;
     CPL_TRY(reserve(m, count, err), err, "cannot answer");
     CPL_TRY(cpl_replacer_open(m, o, err), err, "cannot replace unknown words");
+    CPL_TRY(cpl_shortlist_open(m, o, err), err, "cannot answer");
+    cpl_shortlist_clear(m);
     cpl_copy_clear(&m->copy);
     cpl_status status;
     size_t at = 0;
@@ -214,6 +222,8 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
         if (words == 0)
             continue;
         CPL_TRY(encode_copy(m, &m->answers[i], err), err, "cannot read the source");
+        if (o->shortlist > 0)
+            CPL_TRY(cpl_shortlist_add(m, err), err, "cannot read the source");
         m->length[rows] = (int64_t)(at - begin);
         m->most[rows] = limit_of(m, o, words);
         m->number[rows++] = lines[i].number;
@@ -229,6 +239,8 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     status = cpl_model_rules(m, o, &batch.rules, err);
     if (status != CPL_OK)
         return status;
+    if (o->shortlist > 0 && rows > 0)
+        CPL_TRY(cpl_shortlist_finish(m, o, &batch, err), err, "cannot answer");
     if (o->beam > 1) {
         batch.beam = o->beam, batch.nbest = o->nbest;
         batch.length_penalty = o->length_penalty, batch.coverage_penalty = o->coverage_penalty;
@@ -238,7 +250,8 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     if (o->temperature > 0 || cpl_decode_rules_any(&batch.rules))
         batch.forbidden = 1u << CPL_ID_PADDING | 1u << CPL_ID_START;
     const cpl_decoded *decoded = NULL;
-    status = rows ? cpl_decode(m->decoder, &batch, &decoded, err) : CPL_OK;
+    cpl_decoder *decoder = o->shortlist > 0 ? cpl_shortlist_decoder(m) : m->decoder;
+    status = rows ? cpl_decode(decoder, &batch, &decoded, err) : CPL_OK;
     for (size_t i = 0; decoded && i < count; i++)
         if (!m->answers[i].blank)
             m->answers[i].output = *decoded++;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "api/alignment.h"
 #include "api/attention.h"
-#include "api/model.h"
+#include "api/shortlist.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -18,6 +18,8 @@ static cpl_status check(cpl_model *m, const cpl_generate_options *o, cpl_error *
         status = cpl_generate_check(o, err);
     if (status == CPL_OK)
         status = cpl_replacer_open(m, o, err);
+    if (status == CPL_OK)
+        status = cpl_shortlist_open(m, o, err);
     if (status == CPL_OK && o->attention_folder)
         status = cpl_folder_make(o->attention_folder, err);
     return status;

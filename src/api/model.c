@@ -1,5 +1,5 @@
 /* model.c: opening a model. */
-#include "api/model.h"
+#include "api/shortlist.h"
 
 #include <string.h>
 
@@ -174,6 +174,7 @@ void cpl_model_close(cpl_model *m)
     cpl_release(m->more_sources);
     cpl_line_encoder_free(m->encoder);
     cpl_replacer_free(m->replacer);
+    cpl_shortlist_close(m->shortlist);
     cpl_decoder_free(m->decoder);
     cpl_engine_release(m->engine);
     cpl_codec_free(m->source);

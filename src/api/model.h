@@ -40,6 +40,7 @@ struct cpl_model {
     struct cpl_model **more; /* of an ensemble: the other models, which this one owns */
     int more_count;
     cpl_decode_source *more_sources; /* what each of them read */
+    struct cpl_shortlist *shortlist; /* of shortlist.c; NULL: never asked for */
     cpl_replacer *replacer;          /* of unknown.c; NULL: never asked for */
 };
 

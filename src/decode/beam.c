@@ -53,6 +53,12 @@ static void propose(void *arguments, int64_t task, int thread)
     const cpl_kernels *kernels = d->step->engine->kernels;
     int64_t slot = p->slot[task], i = slot / s->width, n = p->logits.width, count = 0;
     real *logits = p->logits.data + task * n, *scratch = cpl_decoder_scratch(d, thread, 0);
+    const int32_t *list = b->list;
+    if (list && (p->ruled || d->copy.vocabulary || b->forbidden >> CPL_ID_WORDS)) { /* which go by ids */
+        logits = cpl_shortlist_expand(d, b, thread, logits);
+        n = d->vocabulary;
+        list = NULL;
+    }
     if (d->copy.vocabulary)
         logits = cpl_decode_copy_mix(&d->copy, kernels, thread, task, b, (int32_t)i, logits, &n);
     int32_t top = -1;
@@ -75,6 +81,7 @@ static void propose(void *arguments, int64_t task, int thread)
         count--;
     for (int64_t k = 0; k < count; k++) {
         best[k].parent = (int32_t)(slot % s->width);
+        best[k].id = list ? list[best[k].id] : best[k].id;
         best[k].score = s->score[slot] + best[k].score - z;
     }
     s->proposed[slot] = (int32_t)count;
@@ -225,8 +232,7 @@ static cpl_status search(cpl_decoder *d, const cpl_decode_batch *b, int64_t step
 {
     cpl_beam *s = d->beam;
     proposing p = {.d = d, .batch = b, .step = step, .ruled = cpl_decode_rules_any(&b->rules)};
-    if (!cpl_program_output(d->step, "logits", &p.logits))
-        CPL_FAIL(err, CPL_FAILED, "the step graph has no output 'logits'");
+    CPL_TRY(cpl_decoder_logits(d, b, s->width, &p.logits, err), err, "cannot search");
     p.slot = d->step->geometry[cpl_program_symbol(d->step, "t")].sentence;
     CPL_TRY(cpl_beam_reserve_step(s, b, step, err), err, "cannot search");
     CPL_TRY(cpl_decoder_reserve_paths(d, step + 1, err), err, "cannot search");
@@ -247,6 +253,7 @@ static cpl_status search(cpl_decoder *d, const cpl_decode_batch *b, int64_t step
 static cpl_status encode(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err)
 {
     CPL_TRY(cpl_beam_reserve(d, b, err), err, "cannot search");
+    CPL_TRY(cpl_shortlist_begin(d, b, err), err, "cannot search");
     CPL_TRY(cpl_decoder_encode(d, b, err), err, "cannot search");
     CPL_TRY(cpl_beam_fan_out(d, b, err), err, "cannot search");
     return CPL_OK;

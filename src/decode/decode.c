@@ -29,17 +29,19 @@ static cpl_status compile(cpl_decoder *d, const cpl_model_kind *kind, const cpl_
     if (d->description.mirrors)
         return CPL_OK;
     o.name = "step";
-    CPL_TRY(cpl_compile(&d->step, kind->step, n, &o, err), err, "cannot decode with '%s'", kind->name);
+    cpl_model_function step = d->shortlist.on ? kind->features : kind->step;
+    CPL_TRY(cpl_compile(&d->step, step, n, &o, err), err, "cannot decode with '%s'", kind->name);
     return CPL_OK;
 }
 
-cpl_status cpl_decoder_new(cpl_decoder **out, const cpl_model_kind *kind, const cpl_model_sizes *n, cpl_engine *engine,
-                           cpl_error *err)
+static cpl_status make(cpl_decoder **out, const cpl_model_kind *kind, const cpl_model_sizes *n, cpl_engine *engine,
+                       int listed, cpl_error *err)
 {
     *out = NULL;
     cpl_decoder *d = cpl_alloc(1, sizeof *d);
     if (!d)
         CPL_FAIL(err, CPL_FAILED, "out of memory");
+    d->shortlist.on = listed;
     cpl_status status = compile(d, kind, n, engine, err);
     if (status != CPL_OK) {
         cpl_decoder_free(d);
@@ -47,6 +49,22 @@ cpl_status cpl_decoder_new(cpl_decoder **out, const cpl_model_kind *kind, const 
     }
     *out = d;
     return CPL_OK;
+}
+
+cpl_status cpl_decoder_new(cpl_decoder **d, const cpl_model_kind *kind, const cpl_model_sizes *n, cpl_engine *engine,
+                           cpl_error *err)
+{
+    return make(d, kind, n, engine, 0, err);
+}
+
+cpl_status cpl_decoder_new_short(cpl_decoder **d, const cpl_model_kind *kind, const cpl_model_sizes *n,
+                                 cpl_engine *engine, cpl_error *err)
+{
+    *d = NULL;
+    if (!kind->features)
+        CPL_FAIL(err, CPL_USAGE, "'%s' has no projection from a decoder's state: there is nothing to shorten",
+                 kind->name);
+    return make(d, kind, n, engine, 1, err);
 }
 
 void cpl_decoder_free(cpl_decoder *d)
@@ -63,6 +81,7 @@ void cpl_decoder_free(cpl_decoder *d)
     cpl_release(d->scratch);
     cpl_release(d->path);
     cpl_decode_copy_free(&d->copy);
+    cpl_shortlist_free(&d->shortlist);
     cpl_beam_free(d->beam);
     cpl_release(d->more);
     cpl_release(d);
@@ -193,15 +212,23 @@ static void choose_row(void *arguments, int64_t task, int thread)
     int64_t i = c->sentence[task], n = c->logits.width;
     const cpl_kernels *kernels = c->d->step->engine->kernels;
     const cpl_decode_copy *copy = &c->d->copy;
+    const int32_t *list = b->list;
     real *logits = c->logits.data + task * n;
     cpl_decode_row *r = &c->d->rows[i];
     if (r->done) /* of a kind without a decoder: positions behind END */
         return;
+    if (list && (c->ruled || copy->vocabulary || b->forbidden >> CPL_ID_WORDS)) { /* which go by ids */
+        logits = cpl_shortlist_expand(c->d, b, thread, logits);
+        n = c->d->vocabulary;
+        list = NULL;
+    }
     if (copy->vocabulary)
         logits = cpl_decode_copy_mix(copy, kernels, thread, task, b, (int32_t)i, logits, &n);
     cpl_chosen x = c->ruled ? choose_ruled(c, thread, i, logits, n)
                             : cpl_decode_choose(kernels, logits, n, b->forbidden, b->temperature,
                                                 b->temperature > 0 ? draw(b, i, c->step) : 0);
+    if (list && x.id >= 0)
+        x.id = list[x.id];
     if (x.id < 0) {
         r->failed = c->step + 1;
         r->done = 1;
@@ -213,7 +240,7 @@ static void choose_row(void *arguments, int64_t task, int thread)
     } else {
         r->score += x.log_probability;
         r->length++;
-        c->d->token[i] = x.id < c->logits.width ? x.id : CPL_ID_UNKNOWN; /* what the decoder has no vector of */
+        c->d->token[i] = x.id < c->d->vocabulary ? x.id : CPL_ID_UNKNOWN; /* what the decoder has no vector of */
         c->d->history[c->step * b->count + i] = x.id;
     }
     c->d->alive[i] = !r->done;
@@ -242,8 +269,7 @@ static cpl_status choose(cpl_decoder *d, const cpl_decode_batch *b, int64_t step
     choosing c = {.d = d, .batch = b, .step = step, .ruled = cpl_decode_rules_any(&b->rules)};
     if (c.ruled)
         CPL_TRY(cpl_decoder_reserve_paths(d, step + 1, err), err, "cannot choose");
-    if (!cpl_program_output(d->step, "logits", &c.logits))
-        CPL_FAIL(err, CPL_FAILED, "the step graph has no output 'logits'");
+    CPL_TRY(cpl_decoder_logits(d, b, 1, &c.logits, err), err, "cannot choose");
     if (d->description.mirrors)
         return choose_position(d, b, &c, err);
     c.sentence = d->step->geometry[cpl_program_symbol(d->step, "t")].sentence;
@@ -297,6 +323,7 @@ static cpl_status begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *er
         d->token[i] = CPL_ID_START;
         d->alive[i] = 1;
     }
+    CPL_TRY(cpl_shortlist_begin(d, b, err), err, "cannot decode");
     CPL_TRY(cpl_decoder_encode(d, b, err), err, "cannot decode");
     return begin_others(d, b, err);
 }

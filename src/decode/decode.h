@@ -23,6 +23,10 @@ typedef struct cpl_decoder cpl_decoder;
  * missing ones get their first values. n is not kept. */
 cpl_status cpl_decoder_new(cpl_decoder **d, const cpl_model_kind *kind, const cpl_model_sizes *n, cpl_engine *engine,
                            cpl_error *err);
+/* The same with short lists: each batch says which entries have logits, the others' are not computed. A kind without
+ * `features` is CPL_USAGE. */
+cpl_status cpl_decoder_new_short(cpl_decoder **d, const cpl_model_kind *kind, const cpl_model_sizes *n,
+                                 cpl_engine *engine, cpl_error *err);
 void cpl_decoder_free(cpl_decoder *d); /* NULL is fine */
 
 enum { CPL_DECODE_MODELS = 16 }; /* of an ensemble, at most */
@@ -38,6 +42,12 @@ typedef struct cpl_decode_source {
     const int64_t *length;
 } cpl_decode_source;
 
+/* Places in a short list. */
+typedef struct cpl_decode_places {
+    const int32_t *items;
+    int64_t count;
+} cpl_decode_places;
+
 typedef struct cpl_decode_batch {
     int64_t count;
     const int32_t *const *source; /* [START] words [END], and padding where the model reads it: as in training */
@@ -46,6 +56,10 @@ typedef struct cpl_decode_batch {
     const int32_t *const *copy;   /* a model that copies: extended ids of the source rows (data.h: cpl_row) */
     const int64_t *most;          /* tokens of each output at most; END is not counted */
     const int64_t *number;        /* by row: what a sample is drawn by, such as the line number; NULL: 0, 1, 2 … */
+    const int32_t *list;          /* of a decoder with short lists: the entries that have logits, ascending, 0 to 3
+                                   * among them; probabilities are shares among these */
+    int64_t list_count;
+    const cpl_decode_places *left_out; /* by row: places in the list of what that row may not choose; NULL: none */
     double temperature;           /* 0: the most probable token; else samples from softmax(logits / temperature) */
     uint64_t forbidden;           /* bit i: id i < 64 is never chosen. 0: the argmax of all logits, as in Keras: a model
                                    * that learned little may choose padding or START, which text does not show */

@@ -20,6 +20,8 @@ static cpl_status check_member(const cpl_decoder *first, const cpl_decoder *d, i
                  number);
     if (d->description.mirrors)
         CPL_FAIL(err, CPL_USAGE, "model %d has no decoder: such a model cannot be part of an ensemble", number);
+    if (d->shortlist.on)
+        CPL_FAIL(err, CPL_USAGE, "an ensemble has no short list");
     if (d->vocabulary != first->vocabulary)
         CPL_FAIL(err, CPL_USAGE, "model %d has %lld target entries, the first model %lld", number,
                  (long long)d->vocabulary, (long long)first->vocabulary);

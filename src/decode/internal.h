@@ -15,6 +15,18 @@ typedef struct cpl_decode_row {
 
 typedef struct cpl_beam cpl_beam;
 
+/* Of shortlist.c. */
+typedef struct cpl_decode_shortlist {
+    int on;                         /* the step program ends at the features */
+    const real *kernel, *whole_bias; /* of the projection: [in vocabulary], [vocabulary] or NULL */
+    int tied;                       /* the kernel is an embedding's: [vocabulary in], and columns [list − first in] */
+    int64_t in, first;              /* first: entries of this batch's list that stand side by side in the kernel */
+    real *columns;                  /* [in list − first]: of the others */
+    real *bias;                     /* [list] */
+    real *logits;                   /* [rows list] of the last step */
+    size_t columns_capacity, bias_capacity, logits_capacity;
+} cpl_decode_shortlist;
+
 /* The step program has `width` rows for each row of the batch, one after the other: 1 without beam search. */
 struct cpl_decoder {
     cpl_model_description description;
@@ -41,6 +53,7 @@ struct cpl_decoder {
     size_t path_room;
     cpl_attention_record attention;
     cpl_decode_copy copy;
+    cpl_decode_shortlist shortlist;
     cpl_beam *beam; /* NULL: never searched */
     cpl_decoder **more; /* of an ensemble: the other models' decoders, which take the tokens that this one chose */
     int more_count;
@@ -61,6 +74,15 @@ cpl_status cpl_decoder_encode(cpl_decoder *d, const cpl_decode_batch *b, cpl_err
 cpl_status cpl_decoder_step(cpl_decoder *d, int64_t rows, cpl_error *err);
 /* What decoding a batch came to: the error of its first row that failed. */
 cpl_status cpl_decoder_verdict(const cpl_decoder *d, int64_t count, cpl_error *err);
+
+/* shortlist.c: gathers the projection of the batch's list. Without short lists it does nothing. */
+cpl_status cpl_shortlist_begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *err);
+/* Logits of the last step: [rows vocabulary], or [rows list]. width: rows of the step for each row of the batch. */
+cpl_status cpl_decoder_logits(cpl_decoder *d, const cpl_decode_batch *b, int64_t width, cpl_tensor *logits,
+                              cpl_error *err);
+/* A row of logits of the list → of the vocabulary, in the thread's third row of scratch: −∞ for what is not listed. */
+real *cpl_shortlist_expand(const cpl_decoder *d, const cpl_decode_batch *b, int thread, const real *logits);
+void cpl_shortlist_free(cpl_decode_shortlist *s);
 
 /* ensemble.c: the batch as the ensemble's model 1 + k reads it. */
 cpl_decode_batch cpl_ensemble_batch(const cpl_decode_batch *b, int k);

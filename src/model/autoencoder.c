@@ -63,4 +63,5 @@ const cpl_model_kind cpl_bottleneck = {.name = "autoencoder",
                                        .loss = cpl_seq2seq_loss,
                                        .score = cpl_seq2seq_score,
                                        .encode = cpl_seq2seq_encode,
-                                       .step = cpl_seq2seq_step};
+                                       .step = cpl_seq2seq_step,
+                                       .features = cpl_seq2seq_features};

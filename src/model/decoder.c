@@ -238,6 +238,7 @@ cpl_model_decoded cpl_model_decode(cpl_graph *g, const cpl_model_sizes *n, cpl_n
     x = cpl_dropout(g, x, c->model.dropout.layer);
     if (c->model.copy)
         d.gate = gate(g, &d, token);
+    d.features = x;
     d.logits = cpl_dense(g, "output", x, &(cpl_dense_options){
         .units = n->target_vocabulary, .dim = "vocab", .tied = tied});
     cpl_leave(g);

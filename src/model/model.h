@@ -10,6 +10,8 @@
  *   step    inputs  the memory, each name in `states` [batch …], token [batch t]
  *           outputs logits [batch t vocab], next [batch t] (ids: argmax), weights [heads batch t s] or [batch t s]
  *                   where there is attention, and each state under its own name: the state after the token
+ *   features (NULL: none) the step without its projection: features [batch t units] instead of logits and next, for
+ *           who computes some entries' logits alone; `projection` names the dense layer that is left out
  * A model that copies (pointer-generator) has two more ids in loss and score, extended ones (data.h: cpl_row): an input
  * copy [batch s], and target_out. Its step outputs gate [batch t 1] instead of next: the logit of writing a word of the
  * vocabulary, against pointing at the source by the weights (of one head).
@@ -38,6 +40,8 @@ typedef struct cpl_model_part {
 typedef struct cpl_model_description {
     int memories, states;
     int copies; /* 1: it copies words of the source, see above */
+    const char *projection; /* path of the layer (kernel [units vocab], bias) behind `features` */
+    const char *table;      /* path of the embedding whose kernel [vocab units] is the projection's; NULL: its own is */
     int mirrors; /* 1: no decoder: the encode graph gives "logits" [batch s vocab] of each source position, whose labels
                   * are the source itself (input "labels" of the loss and score graphs) */
     int starts; /* 1: the encode graph gives the states before the first step (those that it leaves out are zero) */
@@ -49,7 +53,7 @@ typedef struct cpl_model_kind {
     const char *name;
     void (*describe)(const cpl_model_sizes *n, cpl_model_description *d);
     /* Trace functions; user is a const cpl_model_sizes *. */
-    cpl_model_function loss, score, encode, step;
+    cpl_model_function loss, score, encode, step, features;
 } cpl_model_kind;
 
 extern const cpl_model_kind cpl_translator, cpl_summarizer, cpl_autoencoder, cpl_bottleneck;

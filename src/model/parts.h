@@ -24,7 +24,8 @@ typedef struct cpl_model_encoded {
 } cpl_model_encoded;
 
 typedef struct cpl_model_decoded {
-    cpl_node *logits;  /* [batch t vocab] */
+    cpl_node *features; /* [batch t units]: what the projection to the vocabulary reads */
+    cpl_node *logits;   /* [batch t vocab] */
     cpl_node *weights; /* [batch t s] or, multihead, [heads batch t s]; NULL without attention */
     cpl_node *context; /* [batch t width]: what the attention found */
     cpl_node *y;       /* [batch t units]: of the last cell */
@@ -42,6 +43,7 @@ int64_t cpl_model_feed_width(const cpl_config *c);    /* of states.feed */
  * that is the projection too; NULL: the projection has weights of its own. */
 cpl_node *cpl_model_embed(cpl_graph *g, const cpl_model_sizes *n, cpl_node *ids, int target);
 cpl_node *cpl_model_tied(cpl_graph *g, const cpl_model_sizes *n);
+const char *cpl_model_table(const cpl_model_sizes *n); /* path of that embedding */
 
 /* What the attention reads, projected once; both NULL without attention. */
 cpl_attention_memory cpl_model_memory(cpl_graph *g, const cpl_model_sizes *n, cpl_node *encoded);
@@ -65,5 +67,6 @@ void cpl_seq2seq_loss(cpl_graph *g, const void *user);
 void cpl_seq2seq_score(cpl_graph *g, const void *user);
 void cpl_seq2seq_encode(cpl_graph *g, const void *user);
 void cpl_seq2seq_step(cpl_graph *g, const void *user);
+void cpl_seq2seq_features(cpl_graph *g, const void *user);
 
 #endif

@@ -97,9 +97,9 @@ void cpl_seq2seq_encode(cpl_graph *g, const void *user)
     }
 }
 
-void cpl_seq2seq_step(cpl_graph *g, const void *user)
+/* project 0: up to the projection, which nothing then reads, so that it is left out. */
+static void step(cpl_graph *g, const cpl_model_sizes *n, int project)
 {
-    const cpl_model_sizes *n = user;
     const cpl_config *c = n->config;
     int64_t units = c->model.units, layers = c->model.decoder.layers;
     int lstm = c->model.decoder.cell == CPL_CELL_LSTM;
@@ -118,10 +118,10 @@ void cpl_seq2seq_step(cpl_graph *g, const void *user)
         before.feed = cpl_input(g, "feed", CPL_REALS(cpl_model_feed_width(c)), "batch units");
     cpl_node *token = cpl_input(g, "token", CPL_ID("target", n->target_vocabulary), "batch t");
     cpl_model_decoded d = cpl_model_decode(g, n, token, memory, &before);
-    cpl_output(g, "logits", d.logits);
+    cpl_output(g, project ? "logits" : "features", project ? d.logits : d.features);
     if (d.gate)
         cpl_output(g, "gate", d.gate);
-    else
+    else if (project)
         cpl_output(g, "next", cpl_argmax(g, d.logits));
     if (d.weights)
         cpl_output(g, "weights", d.weights);
@@ -134,6 +134,16 @@ void cpl_seq2seq_step(cpl_graph *g, const void *user)
         cpl_output(g, "feed", d.states.feed);
 }
 
+void cpl_seq2seq_step(cpl_graph *g, const void *user)
+{
+    step(g, user, 1);
+}
+
+void cpl_seq2seq_features(cpl_graph *g, const void *user)
+{
+    step(g, user, 0);
+}
+
 void cpl_seq2seq_describe(const cpl_model_sizes *n, cpl_model_description *d)
 {
     const cpl_config *c = n->config;
@@ -144,6 +154,8 @@ void cpl_seq2seq_describe(const cpl_model_sizes *n, cpl_model_description *d)
         d->memory[d->memories++] = (cpl_model_part){"values", cpl_model_context_width(c)};
     if (is_additive(c))
         d->memory[d->memories++] = (cpl_model_part){"prepared", c->model.units};
+    d->projection = "decoder.output";
+    d->table = cpl_model_table(n);
     d->copies = c->model.copy;
     d->starts = c->model.decoder.initial_state != CPL_STATE_ZERO;
     for (int64_t k = 0; k < c->model.decoder.layers; k++) {

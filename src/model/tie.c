@@ -17,6 +17,12 @@ static const char *side_of(const cpl_model_sizes *n, int target)
     return target && n->config->model.tie != CPL_TIE_ALL ? "decoder" : "encoder";
 }
 
+const char *cpl_model_table(const cpl_model_sizes *n)
+{
+    static const char *const of[] = {[CPL_TIE_TARGET] = "decoder.embedding", [CPL_TIE_ALL] = "encoder.embedding"};
+    return n->config->model.tie == CPL_TIE_NONE ? NULL : of[n->config->model.tie];
+}
+
 cpl_node *cpl_model_embed(cpl_graph *g, const cpl_model_sizes *n, cpl_node *ids, int target)
 {
     cpl_embedding_options o = options_of(n, target);
