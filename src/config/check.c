@@ -113,6 +113,22 @@ static cpl_status check_clipping(const cpl_config *c, cpl_error *err)
     return CPL_OK;
 }
 
+static cpl_status check_sampling(const cpl_config *c, cpl_error *err)
+{
+    char at[CPL_ERROR_WIDTH];
+    double share = c->training.scheduled_sampling;
+    if (share == 0)
+        return CPL_OK;
+    cpl_option_where(c, "training.scheduled_sampling", at);
+    if (c->model.type == CPL_MODEL_AUTOENCODER && c->model.bottleneck == 0)
+        CPL_FAIL(err, CPL_USAGE, "%s'training.scheduled_sampling' is %g, but an autoencoder without a bottleneck has "
+                 "no decoder that reads words" CPL_HINT "leave it out, or set model.bottleneck", at, share);
+    if (c->model.copy)
+        CPL_FAIL(err, CPL_USAGE, "%s'training.scheduled_sampling' is %g, but the words of a model that copies come "
+                 "from two sides" CPL_HINT "leave it out, or set model.copy to false", at, share);
+    return CPL_OK;
+}
+
 static cpl_status check_stopping(const cpl_config *c, cpl_error *err)
 {
     static const char *const keys[] = {"training.early_stopping.monitor", "training.early_stopping.mode",
@@ -154,6 +170,8 @@ cpl_status cpl_config_check(const cpl_config *c, int for_training, cpl_error *er
         status = check_batches(c, for_training, err);
     if (status == CPL_OK)
         status = check_clipping(c, err);
+    if (status == CPL_OK)
+        status = check_sampling(c, err);
     if (status == CPL_OK)
         status = check_stopping(c, err);
     return status == CPL_OK ? check_data(c, for_training, err) : status;

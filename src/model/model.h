@@ -4,6 +4,7 @@
  *   loss    inputs  source [batch s], target_in [batch t], target_out [batch t] (ids)
  *           outputs loss [], accuracy [], count []          minimizes loss
  *   score   the same inputs; output logits [batch t vocab]
+ *   predict inputs  source, target_in; output next [batch t] (ids): argmax at each position
  *   encode  input   source [batch s]
  *           outputs one for each name in `memory` and, with `starts`, each state under its own name: [batch …] before
  *                   the first step
@@ -53,7 +54,7 @@ typedef struct cpl_model_kind {
     const char *name;
     void (*describe)(const cpl_model_sizes *n, cpl_model_description *d);
     /* Trace functions; user is a const cpl_model_sizes *. */
-    cpl_model_function loss, score, encode, step, features;
+    cpl_model_function loss, score, predict, encode, step, features; /* predict and step: of kinds with a decoder */
 } cpl_model_kind;
 
 extern const cpl_model_kind cpl_translator, cpl_summarizer, cpl_autoencoder, cpl_bottleneck;

@@ -65,6 +65,7 @@ extern const char *const cpl_model_h[CPL_LAYERS], *const cpl_model_c[CPL_LAYERS]
 void cpl_seq2seq_describe(const cpl_model_sizes *n, cpl_model_description *d);
 void cpl_seq2seq_loss(cpl_graph *g, const void *user);
 void cpl_seq2seq_score(cpl_graph *g, const void *user);
+void cpl_seq2seq_predict(cpl_graph *g, const void *user);
 void cpl_seq2seq_encode(cpl_graph *g, const void *user);
 void cpl_seq2seq_step(cpl_graph *g, const void *user);
 void cpl_seq2seq_features(cpl_graph *g, const void *user);

@@ -77,6 +77,16 @@ void cpl_seq2seq_score(cpl_graph *g, const void *user)
         cpl_output(g, "weights", d.weights);
 }
 
+void cpl_seq2seq_predict(cpl_graph *g, const void *user)
+{
+    const cpl_model_sizes *n = user;
+    cpl_node *in = cpl_input(g, "target_in", CPL_ID("target", n->target_vocabulary), "batch t");
+    cpl_model_encoded e = cpl_model_encode(g, n, input_source(g, n), NULL, NULL);
+    cpl_attention_memory memory = cpl_model_memory(g, n, e.y);
+    cpl_model_states before = cpl_model_begin(g, n, &e);
+    cpl_output(g, "next", cpl_argmax(g, cpl_model_decode(g, n, in, memory, &before).logits));
+}
+
 void cpl_seq2seq_encode(cpl_graph *g, const void *user)
 {
     const cpl_model_sizes *n = user;

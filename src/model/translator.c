@@ -7,6 +7,7 @@ const cpl_model_kind cpl_translator = {.name = "translator",
                                        .describe = cpl_seq2seq_describe,
                                        .loss = cpl_seq2seq_loss,
                                        .score = cpl_seq2seq_score,
+                                       .predict = cpl_seq2seq_predict,
                                        .encode = cpl_seq2seq_encode,
                                        .step = cpl_seq2seq_step,
                                        .features = cpl_seq2seq_features};

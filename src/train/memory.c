@@ -115,7 +115,8 @@ static void find_budget(cpl_trainer *t, const cpl_trainer_options *options, uint
 /* ---- parts ---- */
 
 typedef struct fixed_parts {
-    uint64_t weights, gradients, optimizer, average, data, batches, threads, files, writing, examples, graphs, code;
+    uint64_t weights, gradients, optimizer, average, data, batches, threads, files, writing, examples, sampling, graphs;
+    uint64_t code;
 } fixed_parts;
 
 static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *options)
@@ -124,14 +125,15 @@ static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *
     uint64_t held = cpl_memory_live_bytes() - options->bytes_before, scratch;
     fixed_parts f = {.weights = cpl_parameters_bytes(e->parameters),
                      .gradients = cpl_parameters_gradient_bytes(e->parameters), .data = cpl_dataset_bytes(t->data),
-                     .files = cpl_model_set_bytes(t->set), .examples = t->example_bytes, .code = CODE_TOUCHED};
+                     .files = cpl_model_set_bytes(t->set), .examples = t->example_bytes,
+                     .sampling = cpl_trainer_sampling_bytes(t), .code = CODE_TOUCHED};
     scratch = (uint64_t)e->threads * e->kernels->gemm_scratch;
     f.optimizer = cpl_optimizer_state_bytes(t->training, e->parameters);
     f.average = cpl_average_bytes(t->training, e->parameters);
     f.batches = cpl_batcher_bytes(t->train) + (t->valid ? cpl_batcher_bytes(t->valid) : 0);
     f.threads = scratch + (uint64_t)e->threads * STACK_TOUCHED;
     f.writing = cpl_model_set_write_bytes(t->set);
-    uint64_t named = f.weights + f.gradients + f.data + f.batches + f.files + scratch + f.examples;
+    uint64_t named = f.weights + f.gradients + f.data + f.batches + f.files + scratch + f.examples + f.sampling;
     f.graphs = held > named ? held - named : 0;
     return f;
 }
@@ -139,7 +141,7 @@ static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *
 static uint64_t sum(const fixed_parts *f)
 {
     return f->weights + f->gradients + f->optimizer + f->average + f->data + f->batches + f->threads + f->files +
-           f->writing + f->examples + f->graphs + f->code;
+           f->writing + f->examples + f->sampling + f->graphs + f->code;
 }
 
 static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t reading, cpl_error *err)
@@ -165,6 +167,8 @@ static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t read
     add(m, "files", f->files + f->writing, 0);
     if (f->examples > 0)
         add(m, "examples", f->examples, 0);
+    if (f->sampling > 0)
+        add(m, "sampling", f->sampling, 0);
     add(m, "graphs", f->graphs, 0);
     add(m, "code", f->code, 0);
     /* Reading a large file for a small model takes more than training does: that peak lies behind us. */

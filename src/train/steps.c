@@ -17,7 +17,7 @@ static cpl_status feed(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_
     if (status == CPL_OK && t->mirrors)
         return cpl_feed_ids(p, "labels", b->source + first, source, pairs, err);
     if (status == CPL_OK)
-        status = cpl_feed_ids(p, "target_in", b->target_in + first, target, pairs, err);
+        status = cpl_feed_ids(p, "target_in", cpl_trainer_target_in(t, b, mode) + first, target, pairs, err);
     if (status == CPL_OK)
         status = cpl_feed_ids(p, "target_out", b->target_out + first, target, pairs, err);
     if (status == CPL_OK && b->copy)
@@ -162,6 +162,7 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
     CPL_TRY(look_ahead(t, &w, &batches, err), err, "step %lld failed", (long long)step);
     for (int64_t i = 0; i < batches; i++) {
         b = cpl_batcher_next(t->train);
+        CPL_TRY(cpl_trainer_sample(t, b, err), err, "step %lld failed", (long long)step);
         CPL_TRY(run_batch(t, b, &w, err), err, "step %lld failed", (long long)step);
     }
     *r = (cpl_step_result){.tokens = w.sums.tokens};

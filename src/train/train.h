@@ -40,7 +40,7 @@ double cpl_trainer_flops(const cpl_trainer *t);      /* of a step with average b
 
 /* ---- memory.c ---- */
 
-enum { CPL_MEMORY_PARTS = 14 };
+enum { CPL_MEMORY_PARTS = 16 };
 
 typedef struct cpl_memory_part {
     const char *name;

@@ -166,6 +166,8 @@ cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options
     if (status == CPL_OK)
         status = cpl_trainer_prepare_noise(t, err);
     if (status == CPL_OK)
+        status = cpl_trainer_prepare_sampling(t, err);
+    if (status == CPL_OK)
         status = make_set(t, err);
     if (status == CPL_OK)
         status = prepare_examples(t, err);
@@ -184,6 +186,7 @@ void cpl_trainer_free(cpl_trainer *t)
     if (!t)
         return;
     cpl_trainer_free_examples(t);
+    cpl_trainer_free_sampling(t);
     cpl_optimizer_free(t->optimizer);
     cpl_average_free(t->average);
     cpl_model_set_free(t->set);

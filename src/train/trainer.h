@@ -14,6 +14,8 @@ typedef struct cpl_window {
     double since, tokens, rate;
 } cpl_window;
 
+typedef struct cpl_sampler cpl_sampler;
+
 struct cpl_trainer {
     const cpl_config *config;
     const cpl_config_training *training;
@@ -31,6 +33,7 @@ struct cpl_trainer {
     int32_t *noise_ids;              /* noise.c: the source rows of a batch with noise; NULL: there is none */
     const int32_t **noise_row;
     int64_t *noise_length;
+    cpl_sampler *sampler;            /* sampling.c; NULL: the decoder reads true targets alone */
     cpl_memory_figures memory;
     cpl_model_set *set;
     cpl_optimizer *optimizer;        /* made when the run begins */
@@ -107,6 +110,14 @@ int64_t cpl_trainer_cut(cpl_trainer *t, cpl_mode mode, const cpl_batch *b);
 cpl_status cpl_trainer_prepare_noise(cpl_trainer *t, cpl_error *err);
 void cpl_trainer_add_noise(cpl_trainer *t, const cpl_batch *b, cpl_mode mode, int64_t first, int64_t pairs,
                            const int32_t *const **rows, const int64_t **lengths);
+
+/* sampling.c: takes all the memory it needs; then, before each training batch, makes its rows of target_in; and those
+ * that a mode reads. */
+cpl_status cpl_trainer_prepare_sampling(cpl_trainer *t, cpl_error *err);
+void cpl_trainer_free_sampling(cpl_trainer *t);
+uint64_t cpl_trainer_sampling_bytes(const cpl_trainer *t);
+cpl_status cpl_trainer_sample(cpl_trainer *t, const cpl_batch *b, cpl_error *err);
+const int32_t *const *cpl_trainer_target_in(const cpl_trainer *t, const cpl_batch *b, cpl_mode mode);
 
 /* checkpoint.c. The average of the weights takes their place (on), or gives it back; nothing without one. */
 void cpl_trainer_use_average(cpl_trainer *t, int on);

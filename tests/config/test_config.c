@@ -92,6 +92,7 @@ static void defaults_are_the_interfaces(void **state)
         {"training.batch_tokens", "0"}, {"training.accumulate", "1"}, {"training.ema", "0"},
         {"training.clip_norm", "0"}, {"training.clip_tensor_norm", "0"},
         {"training.clip_value", "0"}, {"training.label_smoothing", "0"},
+        {"training.scheduled_sampling", "0"},
         {"training.epochs", "100"}, {"training.steps_per_epoch", "0"},
         {"training.max_steps", "0"}, {"training.max_minutes", "0"}, {"training.validate_every", "epoch"},
         {"training.validation_steps", "0"}, {"training.early_stopping", "true"},

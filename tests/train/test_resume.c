@@ -12,6 +12,7 @@ static const char config[] = "model: {units: 8, dropout: {embedding: 0.1, layer:
                              "                            attention: 0.1, word: 0.1}}\n"
                              "data: {train: train.tsv, valid: valid.tsv}\n"
                              "training: {batch_size: 3, epochs: 4, log_every: 1, checkpoint_every: 1, threads: 2,\n"
+                             "           scheduled_sampling: 0.3,\n"
                              "           optimizer: {learning_rate: 0.01},\n"
                              "           schedule: {name: inverse_sqrt, warmup_steps: 5}}\n";
 enum { STEPS = 28 };
