@@ -306,7 +306,7 @@ void cpl_trainer_tell_end(cpl_trainer *t, const char *reason)
         cpl_str_printf(&text, "; best: epoch %" PRId64 ", step %" PRId64 ", %s %.6g", s->best_epoch, s->best_step,
                        t->training->stopping.monitor == CPL_MONITOR_VAL_LOSS ? "val_loss" : "val_accuracy", s->best);
     cpl_str parted = {0};
-    cpl_run_state_parted(&t->state, t->config->model.dropout.layer, &parted);
+    cpl_run_state_parted(&t->state, t->config, &parted);
     if (parted.length > 0 && !parted.failed) {
         cpl_json_set_text(line, "advice", parted.data);
         cpl_str_printf(&text, "\n%s", parted.data);

@@ -177,7 +177,21 @@ cpl_status cpl_run_state_read(cpl_run_state *s, const char *state, size_t state_
 
 /* ---- the end ---- */
 
-void cpl_run_state_parted(const cpl_run_state *s, double dropout, cpl_str *to)
+/* Only what is not in use already, and may be used. */
+static void add_help(const cpl_config *c, cpl_str *to)
+{
+    cpl_str_add(to, "; what helps: ");
+    cpl_str_add(to, c->model.dropout.layer > 0 ? "more model.dropout" : "model.dropout=0.3");
+    if (c->training.label_smoothing == 0 && !c->model.copy)
+        cpl_str_add(to, ", training.label_smoothing=0.1");
+    cpl_str_add(to, c->training.early_stopping ? "" : ", training.early_stopping");
+    cpl_str_add(to, ", a smaller model.units, more data");
+    if (c->training.early_stopping && c->training.stopping.monitor == CPL_MONITOR_VAL_LOSS)
+        cpl_str_add(to, "; the loss turns before the outputs do: training.early_stopping.monitor=val_accuracy often "
+                    "keeps a better model");
+}
+
+void cpl_run_state_parted(const cpl_run_state *s, const cpl_config *c, cpl_str *to)
 {
     const cpl_history_entry *best = NULL, *last = NULL;
     for (size_t i = 0; i < s->history_count; i++) {
@@ -191,7 +205,7 @@ void cpl_run_state_parted(const cpl_run_state *s, double dropout, cpl_str *to)
     if (!best || last == best || !(last->val_loss > 1.1 * best->val_loss) || !(last->loss < best->loss))
         return;
     cpl_str_printf(to, "training and validation loss have parted: since epoch %" PRId64 " the training loss fell from "
-                   "%.4f to %.4f while the validation loss rose from %.4f to %.4f; what helps: %s, early stopping, "
-                   "more data, a smaller model", best->epoch, best->loss, last->loss, best->val_loss, last->val_loss,
-                   dropout > 0 ? "more dropout" : "dropout (model.dropout=0.3)");
+                   "%.4f to %.4f while the validation loss rose from %.4f to %.4f", best->epoch, best->loss, last->loss,
+                   best->val_loss, last->val_loss);
+    add_help(c, to);
 }

@@ -55,8 +55,8 @@ cpl_status cpl_run_state_read(cpl_run_state *s, const char *state, size_t state_
 double cpl_sums_loss(const cpl_sums *s);
 double cpl_sums_accuracy(const cpl_sums *s);
 
-/* Appends a line when training and validation loss have parted: the validation loss ended a tenth above its best while
- * the training loss fell. Appends nothing otherwise. */
-void cpl_run_state_parted(const cpl_run_state *s, double dropout, cpl_str *to);
+/* Appends a line when training and validation loss have parted, with the keys that help: the validation loss ended a
+ * tenth above its best while the training loss fell. Appends nothing otherwise. */
+void cpl_run_state_parted(const cpl_run_state *s, const cpl_config *c, cpl_str *to);
 
 #endif

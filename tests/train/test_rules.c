@@ -207,16 +207,27 @@ static void parted_losses_are_told(void **state)
     (void)state;
     cpl_run_state s;
     cpl_str text = {0};
+    cpl_config *c;
+    assert_int_equal(cpl_config_default(&c, NULL), CPL_OK);
     cpl_run_state_start(&s, 0);
     const double losses[][2] = {{2, 2}, {1, 1.5}, {0.5, 1.6}, {0.2, 1.7}};
     for (int i = 0; i < 4; i++) {
         cpl_history_entry h = {.epoch = i + 1, .loss = losses[i][0], .val_loss = losses[i][1]};
         assert_int_equal(cpl_run_state_remember(&s, &h, NULL), CPL_OK);
-        cpl_run_state_parted(&s, 0, &text);
+        cpl_run_state_parted(&s, c, &text);
         assert_int_equal(text.length > 0, i == 3); /* 1.6 is not yet a tenth above 1.5 */
     }
     assert_non_null(strstr(text.data, "since epoch 2"));
-    assert_non_null(strstr(text.data, "dropout"));
+    assert_non_null(strstr(text.data, "model.dropout=0.3, training.label_smoothing=0.1, a smaller model.units"));
+    assert_non_null(strstr(text.data, "training.early_stopping.monitor=val_accuracy"));
+    cpl_str_clear(&text);
+    assert_int_equal(cpl_config_set(c, "model.dropout", "0.1", NULL), CPL_OK);
+    assert_int_equal(cpl_config_set(c, "training.label_smoothing", "0.1", NULL), CPL_OK);
+    assert_int_equal(cpl_config_set(c, "training.early_stopping.monitor", "val_accuracy", NULL), CPL_OK);
+    cpl_run_state_parted(&s, c, &text);
+    assert_non_null(strstr(text.data, "what helps: more model.dropout, a smaller model.units, more data"));
+    assert_null(strstr(text.data, "monitor"));
+    cpl_config_free(c);
     cpl_str_free(&text);
     cpl_run_state_free(&s);
 }
