@@ -81,6 +81,7 @@ enum { CPL_CLI_COMMAND_COUNT = 0 CPL_CLI_COMMANDS(CPL_CLI_ONE) };
 const cpl_cli_command *cpl_cli_command_at(int i);
 const cpl_cli_command *cpl_cli_command_find(const char *name); /* NULL when there is none */
 
+int cpl_cli_new(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_train(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_plan(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_generate(const cpl_cli_command *self, int argc, char **argv);

@@ -13,6 +13,9 @@
 #define ROW(type, name, fallback, min, max, meta, help)                                                                \
     {#name, KIND_##type, min, max, meta, help, offsetof(FLAGS, name)},
 
+#define FLAGS cpl_cli_new_flags
+static const cpl_cli_option new_options[] = {CPL_CLI_NEW(ROW)};
+#undef FLAGS
 #define FLAGS cpl_cli_train_flags
 static const cpl_cli_option train_options[] = {CPL_CLI_TRAIN(ROW)};
 #undef FLAGS

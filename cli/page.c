@@ -56,6 +56,13 @@ static const page pages[] = {
      "With --json also the tokens and the logarithm of each.",
      "couplet score de-en test.tsv\n"
      "couplet score de-en test.tsv --json"},
+    {"new",
+     "Looks at the pairs, source<TAB>target a line (.gz too), and writes a configuration to standard output: how\n"
+     "text is split, how large the model is, how long it trains, each with the measured reason. A valid.tsv or\n"
+     "dev.tsv beside the pairs is used for validation. A relative PAIRS.tsv is relative to the folder where the\n"
+     "configuration will be: redirect into the current one.",
+     "couplet new de-en.tsv > de-en.yaml\n"
+     "couplet train de-en.yaml"},
     {"inspect",
      "Prints a model file's options, layers, sizes, training history and the checksum of each tensor.",
      "couplet inspect de-en/model.safetensors"},
@@ -170,7 +177,7 @@ void cpl_cli_overview(FILE *to)
     fprintf(to, "\nOptions:\n    %-30s %s\n    %-30s %s\n", "-h, --help", "this page", "--version",
             "version, libraries and the kernels chosen");
     fprintf(to, "\nA first run:\n"
-                "    printf 'data: {train: pairs.tsv}\\n' > first.yaml     # lines: source, a tab, target\n"
+                "    couplet new pairs.tsv > first.yaml     # lines: source, a tab, target\n"
                 "    couplet train first.yaml\n"
                 "    echo 'some text' | couplet generate first\n");
 }

@@ -525,6 +525,11 @@ CPL_API cpl_status cpl_fit(cpl_program *p, const cpl_batches *train, const cpl_b
 CPL_API cpl_status cpl_save_weights(const cpl_program *p, const char *path, cpl_error *err);
 CPL_API cpl_status cpl_load_weights(cpl_program *p, const char *path, cpl_error *err);
 
+/* A configuration as YAML, chosen from a file of pairs (.tsv, .gz), with the measured reason behind each choice. pairs
+ * stands in it as given: absolute, or relative to where the configuration will be. swap 1: the second column is the
+ * source. The caller frees *text with cpl_free. */
+CPL_API cpl_status cpl_new_config(const char *pairs, int swap, char **text, cpl_error *err);
+
 typedef struct cpl_train_options {
     const char *config_path;
     const char *folder;                 /* NULL: the configuration's file name without .yaml, in the current folder */

@@ -29,6 +29,6 @@ step "what to try next"
 cat <<END
   echo 'No sé qué hacer.' | $couplet generate $model --temperature 0.5 --json
   $couplet evaluate $model data/sample/test.tsv --metric bleu,exact --json
-  $couplet train examples/demo.yaml -o build/mine --set data.train=\$PWD/YOURS.tsv --set data.valid=5%
+  $couplet new YOURS.tsv > yours.yaml && $couplet train yours.yaml
 The last one learns from your own file: one pair a line, source<TAB>target.
 END

@@ -58,8 +58,8 @@ static cpl_status take_vocabulary(cpl_run_data *r, const cpl_vocabulary *v, cons
     return CPL_OK;
 }
 
-/* own: the side of the part's model, to: the run's; 0 source, 1 target. Whether padding is read belongs to the source: it
- * was trained with it or without. */
+/* own: the side of the part's model, to: the run's; 0 source, 1 target. Whether padding is read belongs to the source:
+ * it was trained with it or without. */
 static cpl_status take_rules(cpl_config *c, const cpl_config *from, int own, int to, cpl_error *err)
 {
     static const char *const keys[2][4] = {

@@ -60,7 +60,8 @@ cpl_status cpl_model_check_tie(const cpl_config *c, cpl_model_vocabulary source,
     if (n != m)
         CPL_FAIL(err, CPL_USAGE, "'model.tie' is all, which needs one joint vocabulary, but the source's (%s) has %"
                  PRId64 " entries and the target's (%s) %" PRId64 CPL_HINT
-                 "sharing needs one joint vocabulary: set text.shared: true, or model.tie to target", shown(source.from), n, shown(target.from), m);
+                 "sharing needs one joint vocabulary: set text.shared: true, or model.tie to target",
+                 shown(source.from), n, shown(target.from), m);
     for (; at < n; at++) {
         x = cpl_vocabulary_token(source.items, at, &a), y = cpl_vocabulary_token(target.items, at, &b);
         if (a != b || memcmp(x, y, a) != 0)
@@ -70,5 +71,6 @@ cpl_status cpl_model_check_tie(const cpl_config *c, cpl_model_vocabulary source,
         return CPL_OK;
     CPL_FAIL(err, CPL_USAGE, "'model.tie' is all, which needs one joint vocabulary, but of the %" PRId64 " entries of "
              "the source's (%s) and the target's (%s) number %" PRId64 " is '%.*s' and '%.*s'" CPL_HINT
-             "sharing needs one joint vocabulary: set text.shared: true, or model.tie to target", n, shown(source.from), shown(target.from), at, (int)a, x, (int)b, y);
+             "sharing needs one joint vocabulary: set text.shared: true, or model.tie to target", n,
+             shown(source.from), shown(target.from), at, (int)a, x, (int)b, y);
 }
