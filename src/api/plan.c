@@ -121,6 +121,23 @@ static void add_budget(cpl_str *to, const cpl_memory_figures *m)
     cpl_str_printf(to, "; the loss takes blocks of %" PRIu64 " bytes\n", m->logits_block);
 }
 
+/* What freezing saves: bytes of the peak without a budget, as it is and if all trained. */
+typedef struct frozen_figures {
+    int64_t parameters; /* 0: nothing is frozen, or all of it could not train here */
+    uint64_t peak, thawed;
+} frozen_figures;
+
+static void add_frozen(cpl_str *to, const frozen_figures *f)
+{
+    if (f->parameters == 0)
+        return;
+    cpl_str_printf(to, "frozen: %" PRId64 " parameters; if they trained too, the peak would be ", f->parameters);
+    add_bytes(to, f->thawed);
+    cpl_str_add(to, ", ");
+    add_bytes(to, f->thawed > f->peak ? f->thawed - f->peak : 0);
+    cpl_str_add(to, " more\n");
+}
+
 static void write_text(const cpl_run_data *r, cpl_str *to)
 {
     const cpl_trainer *t = r->trainer;
@@ -143,7 +160,7 @@ static void write_text(const cpl_run_data *r, cpl_str *to)
 
 /* ---- JSON ---- */
 
-static cpl_status write_json(const cpl_run_data *r, cpl_str *to, cpl_error *err)
+static cpl_json *json_of(const cpl_run_data *r)
 {
     const cpl_trainer *t = r->trainer;
     const cpl_memory_figures *m = cpl_trainer_memory(t);
@@ -171,26 +188,68 @@ static cpl_status write_json(const cpl_run_data *r, cpl_str *to, cpl_error *err)
     cpl_json_set_int(root, "steps_per_epoch", cpl_trainer_steps_in_epoch(t));
     cpl_json_set_int(root, "accumulate", r->config->training.accumulate);
     cpl_json_set(root, "data", cpl_dataset_report_json(r->data));
+    return root;
+}
+
+/* Takes root over. */
+static cpl_status write_json(cpl_json *root, const frozen_figures *f, cpl_str *to, cpl_error *err)
+{
     if (!root)
         CPL_FAIL(err, CPL_FAILED, "no memory for the plan");
+    if (f->parameters > 0)
+        cpl_json_set_int(root, "all_trained_peak_bytes", (int64_t)f->thawed);
     cpl_status status = cpl_json_write(root, to, err);
     cpl_json_free(root);
     cpl_str_add(to, "\n");
     return status;
 }
 
+/* The part "reading" is what the process held before: no matter of what trains. */
+static uint64_t own_peak(const cpl_memory_figures *m)
+{
+    uint64_t reading = 0;
+    for (int i = 0; i < m->count; i++)
+        reading += strcmp(m->part[i].name, "reading") == 0 ? m->part[i].bytes : 0;
+    return m->whole_peak - (reading < m->whole_peak ? reading : 0);
+}
+
+/* Takes a trainer of its own, in place of the one that there was. */
+static frozen_figures find_frozen(cpl_run_data *r)
+{
+    const cpl_trainer *t = r->trainer;
+    frozen_figures f = {.peak = own_peak(cpl_trainer_memory(t))};
+    if (r->config->training.freeze.count == 0)
+        return f;
+    f.parameters = cpl_parameters_elements(cpl_trainer_program(t)->engine->parameters) - cpl_trainer_trainable(t);
+    r->config->training.freeze.count = 0;
+    r->config->training.memory = 0;
+    if (cpl_run_data_trainer(r, NULL) == CPL_OK)
+        f.thawed = own_peak(cpl_trainer_memory(r->trainer));
+    else
+        f.parameters = 0;
+    return f;
+}
+
 cpl_status cpl_plan(const cpl_train_options *options, int json, char **text, cpl_error *err)
 {
     cpl_run_data r = {0};
     cpl_str out = {0};
+    cpl_json *root = NULL;
+    frozen_figures frozen;
     *text = NULL;
     cpl_status status = cpl_run_data_config(&r, options, err);
     if (status == CPL_OK)
         status = cpl_run_data_open(&r, err);
     if (status == CPL_OK && json)
-        status = write_json(&r, &out, err);
+        root = json_of(&r);
     else if (status == CPL_OK)
         write_text(&r, &out);
+    if (status == CPL_OK)
+        frozen = find_frozen(&r);
+    if (status == CPL_OK && json)
+        status = write_json(root, &frozen, &out, err);
+    else if (status == CPL_OK)
+        add_frozen(&out, &frozen);
     cpl_run_data_free(&r);
     if (status == CPL_OK && out.failed)
         status = cpl_error_set(err, CPL_FAILED, "no memory for the plan");

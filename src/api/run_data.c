@@ -61,6 +61,21 @@ cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_
     return cpl_run_data_read_vocabularies(r, err);
 }
 
+static cpl_status make_trainer(cpl_run_data *r, const cpl_log *log, cpl_error *err)
+{
+    cpl_trainer_options t = {.config = r->config, .data = r->data, .log = log, .bytes_before = r->bytes_before,
+                             .peak_before = r->peak_before, .mapped_bytes = r->mapped_bytes};
+    return cpl_trainer_new(&r->trainer, &t, err);
+}
+
+cpl_status cpl_run_data_trainer(cpl_run_data *r, cpl_error *err)
+{
+    cpl_trainer_free(r->trainer);
+    r->trainer = NULL;
+    r->peak_before = cpl_peak_rss(); /* reading is over, and a trainer's memory is not the data's */
+    return make_trainer(r, NULL, err);
+}
+
 cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err)
 {
     cpl_dataset_options o = {.config = r->config, .source = r->source, .target = r->target,
@@ -68,9 +83,7 @@ cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err)
                              .texts = r->config->training.show_examples, .copy = r->config->model.copy, .log = &r->log};
     CPL_TRY(cpl_dataset_new(&r->data, &o, err), err, "cannot read the data");
     cpl_dataset_warn(r->data, &r->log);
-    cpl_trainer_options t = {.config = r->config, .data = r->data, .log = &r->log, .bytes_before = r->bytes_before,
-                             .peak_before = r->peak_before, .mapped_bytes = r->mapped_bytes};
-    cpl_status status = cpl_trainer_new(&r->trainer, &t, err);
+    cpl_status status = make_trainer(r, &r->log, err);
     if (status == CPL_OK)
         status = cpl_run_data_load_init(r, err);
     return status == CPL_OK ? cpl_run_data_load_vectors(r, err) : status;

@@ -28,6 +28,8 @@ typedef struct cpl_run_data {
 cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *options, cpl_error *err);
 /* Reads the data and makes the trainer. */
 cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err);
+/* Makes r->trainer anew, of the configuration as it is now, and says nothing. */
+cpl_status cpl_run_data_trainer(cpl_run_data *r, cpl_error *err);
 /* init.c: before the data are read; after the trainer was made. */
 cpl_status cpl_run_data_open_init(cpl_run_data *r, cpl_error *err);
 cpl_status cpl_run_data_load_init(cpl_run_data *r, cpl_error *err);

@@ -273,6 +273,36 @@ static double peak_of(const char *folder, const char *key)
     return n;
 }
 
+/* The peak that `plan` gives, and what it says it would be if all trained. */
+static double planned(const char *freeze, double *thawed)
+{
+    char path[700], *text;
+    const char *set[] = {freeze};
+    cpl_json *root;
+    snprintf(path, sizeof path, "%s/config.yaml", top);
+    cpl_train_options o = {.config_path = path, .set = set, .set_count = freeze ? 1 : 0};
+    assert_int_equal(cpl_plan(&o, 1, &text, NULL), CPL_OK);
+    assert_int_equal(cpl_json_parse(&root, text, strlen(text), NULL), CPL_OK);
+    const cpl_json *all = cpl_json_get(root, "all_trained_peak_bytes");
+    const cpl_json *reading = cpl_json_get(cpl_json_get(root, "parts"), "reading");
+    double peak = number(root, "peak_bytes") - (reading ? cpl_json_real(reading, 0) : 0);
+    *thawed = all ? cpl_json_real(all, 0) : 0;
+    cpl_json_free(root);
+    cpl_free(text);
+    return peak;
+}
+
+static void plan_says_what_freezing_saves(void **state)
+{
+    (void)state;
+    double thawed, none;
+    put_pairs("train.tsv", 40), put_pairs("valid.tsv", 8), put_file("config.yaml", config);
+    double whole = planned(NULL, &none), less = planned("training.freeze=[encoder]", &thawed);
+    assert_true(none == 0 && less < whole);
+    if (fabs(thawed - whole) > 0.02 * whole)
+        fail_msg("%.0f bytes if all trained, but planning that gives %.0f", thawed, whole);
+}
+
 static void case_H03_frozen_under_weight_decay(void **state)
 {
     (void)state;
@@ -341,6 +371,7 @@ int main(void)
         cmocka_unit_test(case_H03_freeze_after_a_first_fit), cmocka_unit_test(gradients_of_the_rest_are_the_same),
         cmocka_unit_test(nobody_computes_a_gradient_that_nobody_needs), cmocka_unit_test(paths_and_patterns),
         cmocka_unit_test(case_H03_frozen_under_weight_decay),
-        cmocka_unit_test(a_frozen_run_resumes), cmocka_unit_test(refusals)};
+        cmocka_unit_test(plan_says_what_freezing_saves), cmocka_unit_test(a_frozen_run_resumes),
+        cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, make_top, remove_top);
 }
