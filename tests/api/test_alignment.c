@@ -1,19 +1,11 @@
 /* What outputs looked at, put to use: alignments in Pharaoh's form, and source words in the place of [UNK]. */
-#include "api/api_test.h"
+#include "api/run_text.h"
 
 #include <math.h>
 #include "api/alignment.h"
 #include "api/dictionary.h"
 #include "api/model.h"
 #include "base/files.h"
-
-static int says(const cpl_error *err, const char *text)
-{
-    int found = 0;
-    for (int i = 0; i < err->lines; i++)
-        found |= strstr(err->line[i], text) != NULL;
-    return found;
-}
 
 static char *read_file(const char *path)
 {
@@ -22,21 +14,6 @@ static char *read_file(const char *path)
     cpl_error err = CPL_ERROR_INIT;
     must(cpl_file_read(path, &data, &length, &err), &err);
     return data;
-}
-
-/* Text through a model. The caller releases the result. */
-static char *run(const place *p, cpl_model *m, const char *text, const cpl_generate_options *o)
-{
-    char path[300], *out = cpl_alloc(1, 65536);
-    cpl_error err = CPL_ERROR_INIT;
-    place_write(p, "in.txt", text);
-    FILE *in = fopen(place_file(p, "in.txt", path), "r"), *to = tmpfile();
-    must(cpl_generate_lines(m, in, to, o, NULL, NULL, &err), &err);
-    rewind(to);
-    out[fread(out, 1, 65535, to)] = '\0';
-    fclose(in);
-    fclose(to);
-    return out;
 }
 
 /* ---- alignments ---- */

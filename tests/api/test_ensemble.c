@@ -1,18 +1,10 @@
 /* Several models that generate together, from files. */
-#include "api/api_test.h"
+#include "api/run_text.h"
 
 #include <math.h>
 #include "api/model.h"
 
 static const char TEXT[] = "a b c\n\nd e f g h\nz\na b c\n";
-
-static int says(const cpl_error *err, const char *text)
-{
-    int found = 0;
-    for (int i = 0; i < err->lines; i++)
-        found |= strstr(err->line[i], text) != NULL;
-    return found;
-}
 
 static cpl_model *open_all(const char *first, const char *second)
 {
@@ -20,21 +12,6 @@ static cpl_model *open_all(const char *first, const char *second)
     cpl_error err = CPL_ERROR_INIT;
     must(cpl_model_open_ensemble(&m, (const char *[]){first, second}, second ? 2 : 1, 1, &err), &err);
     return m;
-}
-
-/* TEXT through a model, or lines of it one by one. The caller releases the result. */
-static char *run(const place *p, cpl_model *m, const char *text, const cpl_generate_options *o)
-{
-    char path[300], *out = cpl_alloc(1, 65536);
-    cpl_error err = CPL_ERROR_INIT;
-    place_write(p, "in.txt", text);
-    FILE *in = fopen(place_file(p, "in.txt", path), "r"), *to = tmpfile();
-    must(cpl_generate_lines(m, in, to, o, NULL, NULL, &err), &err);
-    rewind(to);
-    out[fread(out, 1, 65535, to)] = '\0';
-    fclose(in);
-    fclose(to);
-    return out;
 }
 
 /* Equal texts, with numbers that may differ in the sixth digit. */

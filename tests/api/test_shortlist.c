@@ -1,34 +1,11 @@
 /* Short lists: what is not listed is never chosen, what is listed keeps its logits, and lines do not depend on each
  * other's words. */
-#include "api/api_test.h"
+#include "api/run_text.h"
 
 #include <math.h>
 #include "api/model.h"
 
 static const char TEXT[] = "a b c\n\nd e f g h\nz y\na b c\nq r s t u v w\n";
-
-static int says(const cpl_error *err, const char *text)
-{
-    int found = 0;
-    for (int i = 0; i < err->lines; i++)
-        found |= strstr(err->line[i], text) != NULL;
-    return found;
-}
-
-/* Text through a model. The caller releases the result. */
-static char *run(const place *p, cpl_model *m, const char *text, const cpl_generate_options *o)
-{
-    char path[300], *out = cpl_alloc(1, 65536);
-    cpl_error err = CPL_ERROR_INIT;
-    place_write(p, "in.txt", text);
-    FILE *in = fopen(place_file(p, "in.txt", path), "r"), *to = tmpfile();
-    must(cpl_generate_lines(m, in, to, o, NULL, NULL, &err), &err);
-    rewind(to);
-    out[fread(out, 1, 65535, to)] = '\0';
-    fclose(in);
-    fclose(to);
-    return out;
-}
 
 static const char *const force[] = {"q"};
 static const cpl_generate_options kinds[] = {
