@@ -113,6 +113,8 @@ static void add_validation(char line[LINE], const cpl_progress_event *e)
     if ((isnan(e->val_loss) && isnan(e->val_accuracy)) || (e->val_loss == 0 && e->val_accuracy == 0))
         return;
     add(line, "  val_loss %.4f  val_accuracy %.3f", e->val_loss, e->val_accuracy);
+    if (e->val_figures != NULL && e->val_figures[0] != '\0')
+        add(line, "  %s", e->val_figures);
 }
 
 static void add_left(char line[LINE], const cpl_progress_event *e)

@@ -78,9 +78,11 @@ cpl_status cpl_run_data_trainer(cpl_run_data *r, cpl_error *err)
 
 cpl_status cpl_run_data_open(cpl_run_data *r, cpl_error *err)
 {
+    const cpl_config_training *training = &r->config->training;
+    int64_t texts = training->metrics.count > 0 ? -1 : training->show_examples; /* metrics read every reference */
     cpl_dataset_options o = {.config = r->config, .source = r->source, .target = r->target,
                              .source_from = r->source_from, .target_from = r->target_from,
-                             .texts = r->config->training.show_examples, .copy = r->config->model.copy, .log = &r->log};
+                             .texts = texts, .copy = r->config->model.copy, .log = &r->log};
     CPL_TRY(cpl_dataset_new(&r->data, &o, err), err, "cannot read the data");
     cpl_dataset_warn(r->data, &r->log);
     cpl_status status = make_trainer(r, &r->log, err);

@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-/* mode auto: a loss should fall, an accuracy should rise. */
+/* mode auto: a loss and a rate of errors should fall, the others should rise. */
 static int falls(const cpl_config_stopping *rules)
 {
     if (rules->mode == CPL_MODE_AUTO)
-        return rules->monitor == CPL_MONITOR_VAL_LOSS;
+        return rules->monitor == CPL_MONITOR_VAL_LOSS || rules->monitor == CPL_MONITOR_VAL_TOKEN_ERROR_RATE;
     return rules->mode == CPL_MODE_MIN;
 }
 

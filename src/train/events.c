@@ -40,6 +40,31 @@ static void figures(cpl_json *line, const char *loss, double loss_value, const c
     cpl_json_set_real(line, accuracy, accuracy_value, LOSS_DIGITS);
 }
 
+/* What training.metrics asks for. */
+static void decoded_figures(const cpl_trainer *t, cpl_json *line, const cpl_history_entry *h)
+{
+    char name[40];
+    for (int f = 0; f < CPL_FIGURES && !isnan(h->val_accuracy); f++) {
+        if (!(t->wanted & cpl_figure_bit(f)))
+            continue;
+        snprintf(name, sizeof name, "val_%s", cpl_figure_at(f)->name);
+        cpl_json_set_real(line, name, t->figure[f], LOSS_DIGITS);
+    }
+}
+
+/* The same for a person: "val_bleu 15.20  val_exact 0.3460". Returns buffer. */
+static const char *decoded_text(const cpl_trainer *t, const cpl_history_entry *h, char *buffer, size_t size)
+{
+    buffer[0] = '\0';
+    for (int f = 0; f < CPL_FIGURES && !isnan(h->val_accuracy); f++) {
+        size_t used = strlen(buffer);
+        if (t->wanted & cpl_figure_bit(f))
+            snprintf(buffer + used, size - used, "%sval_%s %.*f", used ? "  " : "", cpl_figure_at(f)->name,
+                     cpl_figure_at(f)->percent ? 2 : 4, t->figure[f]);
+    }
+    return buffer;
+}
+
 /* ---- progress ---- */
 
 /* Every event knows where the run stands. */
@@ -216,9 +241,12 @@ void cpl_trainer_tell_validation(cpl_trainer *t, const cpl_history_entry *h)
         cpl_json_set_int(line, "step", h->step);
         cpl_json_set_int(line, "epoch", h->epoch);
         figures(line, "val_loss", h->val_loss, "val_accuracy", h->val_accuracy);
+        decoded_figures(t, line, h);
         end(t, line);
     }
+    char text[400];
     cpl_progress_event e = event_of(t, "validation");
+    e.val_figures = decoded_text(t, h, text, sizeof text);
     e.loss = h->loss, e.accuracy = h->accuracy;
     e.val_loss = h->val_loss, e.val_accuracy = h->val_accuracy;
     send(t, &e);
@@ -231,13 +259,16 @@ void cpl_trainer_tell_epoch(cpl_trainer *t, const cpl_history_entry *h, const cp
     cpl_json_set_int(line, "step", h->step);
     figures(line, "loss", h->loss, "accuracy", h->accuracy);
     figures(line, "val_loss", h->val_loss, "val_accuracy", h->val_accuracy);
+    decoded_figures(t, line, h);
     cpl_json_set_real(line, "seconds", cpl_trainer_elapsed(t) - t->epoch_offset, TIME_DIGITS);
     cpl_json_set_int(line, "traces", cpl_traces(t->program));
     cpl_json_set_int(line, "plans", cpl_plans(t->program));
     cpl_json_set_real(line, "valid_token_share", sums->computed > 0 ? sums->seen / sums->computed : (double)NAN,
                       TIME_DIGITS);
     end(t, line);
+    char text[400];
     cpl_progress_event e = event_of(t, "epoch");
+    e.val_figures = decoded_text(t, h, text, sizeof text);
     e.loss = h->loss, e.accuracy = h->accuracy;
     e.val_loss = h->val_loss, e.val_accuracy = h->val_accuracy;
     send(t, &e);
@@ -304,7 +335,7 @@ void cpl_trainer_tell_end(cpl_trainer *t, const char *reason)
     cpl_str_printf(&text, "ended: %s, after %" PRId64 " steps", reason, t->state.step);
     if (s->has_best)
         cpl_str_printf(&text, "; best: epoch %" PRId64 ", step %" PRId64 ", %s %.6g", s->best_epoch, s->best_step,
-                       t->training->stopping.monitor == CPL_MONITOR_VAL_LOSS ? "val_loss" : "val_accuracy", s->best);
+                       cpl_trainer_monitor(t), s->best);
     cpl_str parted = {0};
     cpl_run_state_parted(&t->state, t->config, &parted);
     if (parted.length > 0 && !parted.failed) {

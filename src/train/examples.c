@@ -1,11 +1,16 @@
 /* examples.c: a few validation pairs translated at each validation, as `generate` would. */
+#include <stdlib.h>
+
 #include "base/error.h"
 #include "base/memory.h"
 #include "train/limit.h"
 #include "train/trainer.h"
 
+enum { MOST_AT_ONCE = 64 }; /* as in generate */
+
 /* count examples from first on. A row's result does not depend on its batch. */
-static cpl_status translate(cpl_trainer *t, int64_t first, int64_t count, const cpl_decoded **rows, cpl_error *err)
+cpl_status cpl_trainer_translate(cpl_trainer *t, int64_t first, int64_t count, const cpl_decoded **rows,
+                                 cpl_error *err)
 {
     cpl_decode_batch batch = {.count = count, .source = t->example_source + first, .copy = t->example_copy + first,
                               .length = t->example_length + first, .most = t->example_most + first};
@@ -15,7 +20,9 @@ static cpl_status translate(cpl_trainer *t, int64_t first, int64_t count, const 
 /* With a budget for the memory, examples are translated one at a time. */
 static int64_t at_once(const cpl_trainer *t)
 {
-    return t->training->memory > 0 || cpl_memory_limit_now(0).name ? 1 : t->example_count;
+    if (t->training->memory > 0 || cpl_memory_limit_now(0).name)
+        return 1;
+    return t->example_count < MOST_AT_ONCE || t->wanted == 0 ? t->example_count : MOST_AT_ONCE;
 }
 
 /* The default length limit of `generate`: the larger of 2 · source tokens + 20 and the longest training target. */
@@ -31,13 +38,45 @@ static void fill(cpl_trainer *t)
     }
 }
 
-/* Decoding once before the first step takes all the memory that decoding will ever take. */
-cpl_status cpl_trainer_prepare_examples(cpl_trainer *t, cpl_error *err)
+static int longer_first(const void *a, const void *b)
 {
-    int64_t n = t->training->show_examples < t->data->text_count ? t->training->show_examples : t->data->text_count;
-    uint64_t before = cpl_memory_live_bytes();
-    if (n <= 0 || !t->valid)
-        return CPL_OK;
+    const int64_t *x = a, *y = b; /* length, index */
+    return x[0] != y[0] ? (x[0] < y[0] ? 1 : -1) : (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+/* The longest sources in one batch take all the memory that decoding will ever take: no batch has more of anything. */
+static cpl_status translate_longest(cpl_trainer *t, cpl_error *err)
+{
+    int64_t n = t->example_count, k = t->examples_at_once;
+    int64_t (*order)[2] = cpl_alloc((size_t)n, sizeof *order), *length = cpl_alloc((size_t)k, sizeof *length);
+    int64_t *most = cpl_alloc((size_t)k, sizeof *most);
+    const int32_t **source = cpl_alloc((size_t)k, sizeof *source), **copy = cpl_alloc((size_t)k, sizeof *copy);
+    const cpl_decoded *rows;
+    cpl_status status = CPL_OK;
+    if (!order || !length || !most || !source || !copy)
+        status = cpl_error_set(err, CPL_FAILED, "no memory for %lld examples", (long long)n);
+    for (int64_t i = 0; i < n && status == CPL_OK; i++)
+        order[i][0] = t->example_length[i], order[i][1] = i;
+    if (status == CPL_OK)
+        qsort(order, (size_t)n, sizeof *order, longer_first);
+    for (int64_t i = 0; i < k && status == CPL_OK; i++) {
+        int64_t at = order[i][1];
+        source[i] = t->example_source[at], copy[i] = t->example_copy[at];
+        length[i] = t->example_length[at], most[i] = t->example_most[at];
+    }
+    if (status == CPL_OK)
+        status = cpl_decode(t->decoder, &(cpl_decode_batch){.count = k, .source = source, .copy = copy,
+                            .length = length, .most = most}, &rows, err);
+    cpl_release(order);
+    cpl_release(length);
+    cpl_release(most);
+    cpl_release(source);
+    cpl_release(copy);
+    return status;
+}
+
+static cpl_status make_room(cpl_trainer *t, int64_t n, cpl_error *err)
+{
     t->example_count = n;
     t->example_source = cpl_alloc((size_t)n, sizeof *t->example_source);
     t->example_copy = cpl_alloc((size_t)n, sizeof *t->example_copy);
@@ -45,16 +84,27 @@ cpl_status cpl_trainer_prepare_examples(cpl_trainer *t, cpl_error *err)
     t->example_most = cpl_alloc((size_t)n, sizeof *t->example_most);
     if (!t->example_source || !t->example_copy || !t->example_length || !t->example_most)
         CPL_FAIL(err, CPL_FAILED, "no memory for %lld examples", (long long)n);
+    return CPL_OK;
+}
+
+cpl_status cpl_trainer_prepare_examples(cpl_trainer *t, cpl_error *err)
+{
+    int64_t all = t->data->text_count, n = 0, scored = 0;
+    uint64_t before = cpl_memory_live_bytes();
+    cpl_status status = cpl_trainer_pairs_to_score(t, &scored, err);
+    t->shown = t->training->show_examples < all ? t->training->show_examples : all;
+    n = scored > t->shown ? scored : t->shown;
+    if (status != CPL_OK || n <= 0 || !t->valid)
+        return status;
+    CPL_TRY(make_room(t, n, err), err, "cannot show examples");
     fill(t);
     CPL_TRY(cpl_codec_new(&t->codec, t->data->target_rules, t->data->target, err), err, "cannot show examples");
     if (t->data->valid.copy)
         CPL_TRY(cpl_codec_new(&t->source_codec, t->data->source_rules, t->data->source, err), err,
                 "cannot show examples");
     CPL_TRY(cpl_decoder_new(&t->decoder, t->kind, &t->sizes, t->program->engine, err), err, "cannot show examples");
-    const cpl_decoded *rows;
     t->examples_at_once = at_once(t);
-    for (int64_t i = 0; i < n; i += t->examples_at_once)
-        CPL_TRY(translate(t, i, t->examples_at_once, &rows, err), err, "cannot show examples");
+    CPL_TRY(translate_longest(t, err), err, "cannot show examples");
     t->example_bytes = cpl_memory_live_bytes() - before;
     return CPL_OK;
 }
@@ -92,11 +142,17 @@ static cpl_more_words words_of(cpl_trainer *t, const cpl_pair *pair)
     return (cpl_more_words){t->example_words.words, t->example_words.word_count};
 }
 
+void cpl_trainer_write_output(cpl_trainer *t, int64_t example, const cpl_decoded *row, cpl_str *output)
+{
+    const cpl_pair *pair = &t->data->texts[example];
+    cpl_codec_decode_more(t->codec, row->ids, (size_t)row->length, words_of(t, pair), 0, output);
+}
+
 static void show(cpl_trainer *t, int64_t example, const cpl_decoded *row)
 {
     cpl_str output = {0}, source = {0}, reference = {0};
     const cpl_pair *pair = &t->data->texts[example];
-    cpl_codec_decode_more(t->codec, row->ids, (size_t)row->length, words_of(t, pair), 0, &output);
+    cpl_trainer_write_output(t, example, row, &output);
     cpl_str_add_bytes(&source, pair->source.text, pair->source.length);
     cpl_str_add_bytes(&reference, pair->target.text, pair->target.length);
     if (!output.failed && !source.failed && !reference.failed)
@@ -110,12 +166,13 @@ static void show(cpl_trainer *t, int64_t example, const cpl_decoded *row)
 /* Weights that are not numbers translate nothing; that must not end a training. */
 void cpl_trainer_show_examples(cpl_trainer *t)
 {
-    for (int64_t i = 0; t->decoder && i < t->example_count; i += t->examples_at_once) {
+    for (int64_t i = 0; t->decoder && i < t->shown; i += t->examples_at_once) {
         const cpl_decoded *rows = NULL;
         cpl_error err = CPL_ERROR_INIT;
-        if (translate(t, i, t->examples_at_once, &rows, &err) != CPL_OK)
+        int64_t n = t->shown - i < t->examples_at_once ? t->shown - i : t->examples_at_once;
+        if (cpl_trainer_translate(t, i, n, &rows, &err) != CPL_OK)
             cpl_log_warning(&t->log, "cannot translate the examples: %s", err.line[0]);
-        for (int64_t k = 0; rows && k < t->examples_at_once; k++)
+        for (int64_t k = 0; rows && k < n; k++)
             show(t, i + k, &rows[k]);
     }
 }

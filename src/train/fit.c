@@ -42,16 +42,15 @@ static void reset_window(cpl_trainer *t, double away)
 static cpl_status judge(cpl_trainer *t, const cpl_history_entry *h, cpl_error *err)
 {
     cpl_run_state *s = &t->state;
-    int watches_loss = t->training->stopping.monitor == CPL_MONITOR_VAL_LOSS;
-    double value = watches_loss ? h->val_loss : h->val_accuracy;
+    double value = cpl_trainer_monitored(t, h);
     s->validated_step = s->step;
     if (isnan(value))
         cpl_log_warning(&t->log, "%s of epoch %lld is not a number: it counts as no improvement",
-                        watches_loss ? "val_loss" : "val_accuracy", (long long)h->epoch);
+                        cpl_trainer_monitor(t), (long long)h->epoch);
     int best = cpl_stopping_observe(&s->stopping, t->training, value, h->epoch, h->step);
     if (cpl_plateau_observe(&s->plateau, t->training, best))
         cpl_log_info(&t->log, "%s has not improved: the learning rate is multiplied by %g from step %lld on",
-                     watches_loss ? "val_loss" : "val_accuracy", t->training->schedule.factor, (long long)s->step + 1);
+                     cpl_trainer_monitor(t), t->training->schedule.factor, (long long)s->step + 1);
     return best ? cpl_trainer_save_model(t, err) : CPL_OK;
 }
 
@@ -82,6 +81,9 @@ static cpl_status settle_now(cpl_trainer *t, cpl_error *err)
             return CPL_OK;
         h.val_loss = cpl_sums_loss(&sums);
         h.val_accuracy = cpl_sums_accuracy(&sums);
+        CPL_TRY(cpl_trainer_score(t, &whole, err), err, "cannot validate after step %lld", (long long)s->step);
+        if (!whole)
+            return CPL_OK;
     }
     if (validate || !t->valid)
         CPL_TRY(cpl_run_state_remember(s, &h, err), err, "cannot keep the history");

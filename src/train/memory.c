@@ -205,6 +205,17 @@ static cpl_status prepare(cpl_trainer *t, cpl_error *err)
     return CPL_OK;
 }
 
+/* Metrics were asked for: translating is not given up in silence, the message says what it takes. */
+static cpl_status refuse(cpl_trainer *t, const cpl_trainer_options *options, const fixed_parts *f, cpl_error *err)
+{
+    char took[32];
+    cpl_status status = cpl_trainer_refuse_memory(t, sum(f), cpl_trainer_room(t, options), err);
+    if (t->wanted == 0 || status != CPL_USAGE)
+        return status;
+    return cpl_error_context(err, status, "translating validation pairs for training.metrics takes %s of the budget, "
+                             "which without metrics would be given up", cpl_bytes_text(took, sizeof took, f->examples));
+}
+
 /* Makes the plan fit the budget. Showing examples is given up before training is. */
 static cpl_status fit_budget(cpl_trainer *t, const cpl_trainer_options *options, fixed_parts *f, uint64_t reading,
                              cpl_error *err)
@@ -214,14 +225,14 @@ static cpl_status fit_budget(cpl_trainer *t, const cpl_trainer_options *options,
     char took[32], text[32];
     for (;;) {
         status = cpl_trainer_choose_means(t, options, err);
-        if (status != CPL_OK || chosen(t) || !t->decoder)
+        if (status != CPL_OK || chosen(t) || !t->decoder || t->wanted != 0)
             break;
         cpl_trainer_free_examples(t);
         cpl_log_warning(&t->log, "no examples are shown: translating them does not fit into the budget");
     }
     *f = count_fixed(t, options);
     if (status == CPL_OK && !chosen(t))
-        return cpl_trainer_refuse_memory(t, sum(f), cpl_trainer_room(t, options), err);
+        return refuse(t, options, f, err);
     if (status == CPL_OK && reading > m->budget && m->budget == (uint64_t)t->training->memory)
         CPL_FAIL(err, CPL_USAGE, "reading the data took %s, but the budget is %s (training.memory)" CPL_HINT
                  "a smaller data.train, or a larger training.memory", cpl_bytes_text(took, sizeof took, reading),

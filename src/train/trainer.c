@@ -136,13 +136,15 @@ static cpl_status prepare_examples(cpl_trainer *t, cpl_error *err)
 {
     cpl_error own = CPL_ERROR_INIT;
     cpl_status status = cpl_trainer_prepare_examples(t, &own);
-    if (status == CPL_FAILED && cpl_memory_limit_now(0).name) {
+    if (status == CPL_FAILED && cpl_memory_limit_now(0).name && t->wanted == 0) {
         cpl_trainer_free_examples(t);
         cpl_log_warning(&t->log, "no examples are shown: %s", own.line[0]);
         return CPL_OK;
     }
     if (err)
         *err = own;
+    if (status != CPL_OK && t->wanted != 0)
+        return cpl_error_context(err, status, "cannot translate validation pairs for training.metrics");
     return status;
 }
 
@@ -170,6 +172,8 @@ cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options
     if (status == CPL_OK)
         status = make_set(t, err);
     if (status == CPL_OK)
+        status = cpl_trainer_prepare_figures(t, err);
+    if (status == CPL_OK)
         status = prepare_examples(t, err);
     if (status == CPL_OK)
         status = cpl_trainer_plan_memory(t, options, err);
@@ -187,6 +191,7 @@ void cpl_trainer_free(cpl_trainer *t)
         return;
     cpl_trainer_free_examples(t);
     cpl_trainer_free_sampling(t);
+    cpl_scorer_free(t->scorer);
     cpl_optimizer_free(t->optimizer);
     cpl_average_free(t->average);
     cpl_model_set_free(t->set);

@@ -3,6 +3,7 @@
 #define CPL_TRAIN_TRAINER_H
 
 #include "decode/decode.h"
+#include "metric/scorer.h"
 #include "train/average.h"
 #include "train/optimizer.h"
 #include "train/run_state.h"
@@ -43,11 +44,16 @@ struct cpl_trainer {
     cpl_decoder *decoder;
     cpl_codec *codec;
     int64_t example_count, examples_at_once;
+    int64_t shown;                   /* of them; the others are only scored */
     const int32_t **example_source, **example_copy;
     cpl_codec *source_codec;         /* of a model that copies, as are example_copy and the words of the line shown */
     cpl_copy_lines example_words;
     int64_t *example_length, *example_most;
     uint64_t example_bytes;          /* what translating them has taken */
+    /* decoded.c: training.metrics, as bits of cpl_figure; 0: none */
+    uint32_t wanted;
+    cpl_scorer *scorer;
+    double figure[CPL_FIGURES];      /* of the last validation */
     /* of the run */
     cpl_run_state state;
     const cpl_fit_options *options;
@@ -127,7 +133,18 @@ cpl_status cpl_trainer_keep_model(cpl_trainer *t, cpl_error *err); /* the same a
 cpl_status cpl_trainer_restore(cpl_trainer *t, cpl_error *err);    /* from t->checkpoint */
 int cpl_trainer_save_is_due(const cpl_trainer *t, int64_t updates_since);
 
-/* examples.c */
+/* decoded.c: training.metrics and training.early_stopping.monitor, checked; pairs that a validation translates. */
+cpl_status cpl_trainer_prepare_figures(cpl_trainer *t, cpl_error *err);
+cpl_status cpl_trainer_pairs_to_score(cpl_trainer *t, int64_t *pairs, cpl_error *err);
+/* Translates and scores them into t->figure; NaN where the weights translate nothing. *whole as in validate. */
+cpl_status cpl_trainer_score(cpl_trainer *t, int *whole, cpl_error *err);
+const char *cpl_trainer_monitor(const cpl_trainer *t); /* "val_loss" */
+double cpl_trainer_monitored(const cpl_trainer *t, const cpl_history_entry *h);
+
+/* examples.c. Examples first … first + count − 1, all in one batch. */
+cpl_status cpl_trainer_translate(cpl_trainer *t, int64_t first, int64_t count, const cpl_decoded **rows,
+                                 cpl_error *err);
+void cpl_trainer_write_output(cpl_trainer *t, int64_t example, const cpl_decoded *row, cpl_str *output);
 cpl_status cpl_trainer_prepare_examples(cpl_trainer *t, cpl_error *err);
 void cpl_trainer_show_examples(cpl_trainer *t);
 void cpl_trainer_free_examples(cpl_trainer *t);

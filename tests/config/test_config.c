@@ -56,7 +56,7 @@ static void defaults_are_the_interfaces(void **state)
         {"training.scheduled_sampling", "0"},
         {"training.epochs", "100"}, {"training.steps_per_epoch", "0"},
         {"training.max_steps", "0"}, {"training.max_minutes", "0"}, {"training.validate_every", "epoch"},
-        {"training.validation_steps", "0"}, {"training.early_stopping", "true"},
+        {"training.validation_steps", "0"}, {"training.metrics", "[]"}, {"training.early_stopping", "true"},
         {"training.early_stopping.monitor", "val_loss"}, {"training.early_stopping.mode", "auto"},
         {"training.early_stopping.min_delta", "0"}, {"training.early_stopping.patience", "5"},
         {"training.early_stopping.restore_best", "true"}, {"training.checkpoint_every", "60s"},
