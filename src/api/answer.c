@@ -174,17 +174,16 @@ static cpl_status encode_others(cpl_model *m, const cpl_line *lines, size_t coun
     return CPL_OK;
 }
 
-/* The limit that people expect without giving one: twice the source and some, but never less than training saw. */
+/* Of an ensemble, never less than one of its models saw. */
 static int64_t limit_of(const cpl_model *m, const cpl_generate_options *o, size_t words)
 {
-    int64_t by_source = 2 * (int64_t)words + 20;
+    int64_t most = cpl_decode_default_most((int64_t)words, m->file->longest_target);
     if (o->max_length > 0)
         return o->max_length;
-    by_source = by_source > m->file->longest_target ? by_source : m->file->longest_target;
     for (int k = 0; k < m->more_count; k++)
-        if (by_source < m->more[k]->file->longest_target)
-            by_source = m->more[k]->file->longest_target;
-    return by_source > o->min_length ? by_source : o->min_length;
+        if (most < m->more[k]->file->longest_target)
+            most = m->more[k]->file->longest_target;
+    return most > o->min_length ? most : o->min_length;
 }
 
 /* The mean of several models' attention is over the same words. */

@@ -60,22 +60,19 @@ static cpl_status same_options(const averaging *a, int i, cpl_error *err)
 static cpl_status same_vocabulary(const averaging *a, int i, const char *side, const cpl_vocabulary *x,
                                   const cpl_vocabulary *y, cpl_error *err)
 {
-    int64_t n = cpl_vocabulary_size(x), m = cpl_vocabulary_size(y);
+    int64_t n = cpl_vocabulary_size(x), m = cpl_vocabulary_size(y), id = cpl_vocabulary_first_difference(x, y);
+    size_t length[2];
+    char shown[2][80];
     if (n != m)
         CPL_FAIL(err, CPL_USAGE, "'%s' and '%s' have different %s vocabularies: %" PRId64 " and %" PRId64 " entries",
                  a->names[0], a->names[i], side, n, m);
-    for (int64_t id = 0; id < n; id++) {
-        size_t length[2];
-        char shown[2][80];
-        const char *one = cpl_vocabulary_token(x, id, &length[0]), *other = cpl_vocabulary_token(y, id, &length[1]);
-        if (length[0] == length[1] && memcmp(one, other, length[0]) == 0)
-            continue;
-        cpl_escape(shown[0], sizeof shown[0], one, length[0]);
-        cpl_escape(shown[1], sizeof shown[1], other, length[1]);
-        CPL_FAIL(err, CPL_USAGE, "'%s' and '%s' have different %s vocabularies: entry %" PRId64 " is '%s' and '%s'",
-                 a->names[0], a->names[i], side, id, shown[0], shown[1]);
-    }
-    return CPL_OK;
+    if (id == n)
+        return CPL_OK;
+    const char *one = cpl_vocabulary_token(x, id, &length[0]), *other = cpl_vocabulary_token(y, id, &length[1]);
+    cpl_escape(shown[0], sizeof shown[0], one, length[0]);
+    cpl_escape(shown[1], sizeof shown[1], other, length[1]);
+    CPL_FAIL(err, CPL_USAGE, "'%s' and '%s' have different %s vocabularies: entry %" PRId64 " is '%s' and '%s'",
+             a->names[0], a->names[i], side, id, shown[0], shown[1]);
 }
 
 static const char *part_of(const cpl_model_file *f)

@@ -11,6 +11,7 @@
 #include "data/scan.h"
 
 struct cpl_dictionary {
+    char *path;
     cpl_map *map; /* source → 1 + its place in heads */
     cpl_translation **heads;
     size_t count, capacity;
@@ -22,6 +23,7 @@ void cpl_dictionary_free(cpl_dictionary *d)
 {
     if (!d)
         return;
+    cpl_release(d->path);
     cpl_map_free(d->map);
     cpl_release(d->heads);
     cpl_arena_free(d->arena);
@@ -118,24 +120,30 @@ static cpl_status read_lines(cpl_dictionary *d, const char *path, cpl_standardiz
     return status;
 }
 
-cpl_status cpl_dictionary_read(cpl_dictionary **out, const char *path, cpl_standardize source, cpl_standardize target,
-                               cpl_error *err)
+static cpl_status read_new(cpl_dictionary **out, const char *path, const cpl_config_text *rules, cpl_error *err)
 {
-    *out = NULL;
-    cpl_dictionary *d = cpl_alloc(1, sizeof *d);
+    cpl_dictionary *d = *out = cpl_alloc(1, sizeof *d);
     if (d) {
+        d->path = cpl_strdup(path);
         d->map = cpl_map_new();
         d->arena = cpl_arena_new(1 << 16);
     }
-    if (!d || !d->map || !d->arena) {
-        cpl_dictionary_free(d);
+    if (!d || !d->path || !d->map || !d->arena)
         CPL_FAIL(err, CPL_FAILED, "out of memory");
-    }
-    cpl_status status = read_lines(d, path, source, target, err);
+    return read_lines(d, path, (cpl_standardize)rules->source.standardize,
+                      (cpl_standardize)rules->target.standardize, err);
+}
+
+cpl_status cpl_dictionary_use(cpl_dictionary **d, const char *path, const cpl_config_text *rules, cpl_error *err)
+{
+    if (*d && path && strcmp((*d)->path, path) == 0)
+        return CPL_OK;
+    cpl_dictionary_free(*d);
+    *d = NULL;
+    cpl_status status = path ? read_new(d, path, rules, err) : CPL_OK;
     if (status != CPL_OK) {
-        cpl_dictionary_free(d);
-        return status;
+        cpl_dictionary_free(*d);
+        *d = NULL;
     }
-    *out = d;
-    return CPL_OK;
+    return status;
 }

@@ -27,20 +27,15 @@ static int sides_of(const cpl_model_file *f, const char *part)
 /* The first entry in which two vocabularies differ (case H02). */
 cpl_status cpl_refuse_vocabulary(const cpl_vocabulary *a, const cpl_vocabulary *b, const char *side, cpl_error *err)
 {
-    int64_t n = cpl_vocabulary_size(a), m = cpl_vocabulary_size(b), at = 0;
-    size_t la = 0, lb = 0;
-    const char *x = "", *y = "";
-    for (; at < n && at < m; at++) {
-        x = cpl_vocabulary_token(a, at, &la), y = cpl_vocabulary_token(b, at, &lb);
-        if (la != lb || memcmp(x, y, la) != 0)
-            break;
-    }
+    int64_t n = cpl_vocabulary_size(a), m = cpl_vocabulary_size(b), at = cpl_vocabulary_first_difference(a, b);
+    size_t la, lb;
     if (at == n && at == m) /* not lists: subwords with other scores */
         CPL_FAIL(err, CPL_USAGE, "its %s vocabulary is another SentencePiece model than the run's, of the same %" PRId64
                  " entries", side, n);
     if (at == n || at == m)
         CPL_FAIL(err, CPL_USAGE, "its %s vocabulary has %" PRId64 " entries, the one of the run has %" PRId64, side, n,
                  m);
+    const char *x = cpl_vocabulary_token(a, at, &la), *y = cpl_vocabulary_token(b, at, &lb);
     CPL_FAIL(err, CPL_USAGE, "its %s vocabulary (%" PRId64 " entries) is another than the run's (%" PRId64 "): entry %"
              PRId64 " is '%.*s' and '%.*s'", side, n, m, at, (int)la, x, (int)lb, y);
 }

@@ -102,15 +102,14 @@ static cpl_status same_target(const cpl_model *first, const cpl_model *m, const 
                               cpl_error *err)
 {
     const cpl_vocabulary *a = first->file->target, *b = m->file->target;
-    int64_t na = cpl_vocabulary_size(a), nb = cpl_vocabulary_size(b), least = na < nb ? na : nb;
-    for (int64_t i = 0; i < least; i++) {
+    int64_t na = cpl_vocabulary_size(a), nb = cpl_vocabulary_size(b), i = cpl_vocabulary_first_difference(a, b);
+    if (i < na && i < nb) {
         size_t x, y;
         const char *one = cpl_vocabulary_token(a, i, &x), *other = cpl_vocabulary_token(b, i, &y);
         char shown[2][80];
-        if (x != y || memcmp(one, other, x) != 0)
-            CPL_FAIL(err, CPL_USAGE, "target entry %lld is '%s' in '%s' but '%s' in '%s': the models of an ensemble "
-                     "need the same target vocabulary", (long long)i, cpl_escape(shown[0], sizeof shown[0], one, x),
-                     first_path, cpl_escape(shown[1], sizeof shown[1], other, y), path);
+        CPL_FAIL(err, CPL_USAGE, "target entry %lld is '%s' in '%s' but '%s' in '%s': the models of an ensemble "
+                 "need the same target vocabulary", (long long)i, cpl_escape(shown[0], sizeof shown[0], one, x),
+                 first_path, cpl_escape(shown[1], sizeof shown[1], other, y), path);
     }
     if (na != nb)
         CPL_FAIL(err, CPL_USAGE, "'%s' has %lld target entries, '%s' %lld: the models of an ensemble need the same "

@@ -15,7 +15,6 @@ enum { ALL = -1, NOBODY = 0, SOMEBODY = 1 };
 struct cpl_shortlist {
     cpl_decoder *decoder;
     cpl_dictionary *lexicon; /* NULL: frequent entries alone */
-    char *path;              /* of it */
     int32_t *ids;            /* what the rows' words may become, row after row */
     size_t count, capacity;
     int64_t *start; /* row i has ids[start[i]] … ids[start[i + 1] − 1] */
@@ -34,7 +33,6 @@ void cpl_shortlist_close(struct cpl_shortlist *s)
         return;
     cpl_decoder_free(s->decoder);
     cpl_dictionary_free(s->lexicon);
-    cpl_release(s->path);
     cpl_release(s->ids);
     cpl_release(s->start);
     cpl_release(s->mark);
@@ -57,25 +55,14 @@ static cpl_status make(cpl_model *m, cpl_error *err)
 
 cpl_status cpl_shortlist_open(cpl_model *m, const cpl_generate_options *o, cpl_error *err)
 {
-    const cpl_config *c = m->file->config;
     cpl_status status = CPL_OK;
     if (o->shortlist == 0)
         return CPL_OK;
     if (!m->shortlist)
         status = make(m, err);
     struct cpl_shortlist *s = m->shortlist;
-    if (status == CPL_OK && s->path && (!o->lexicon || strcmp(s->path, o->lexicon) != 0)) {
-        cpl_dictionary_free(s->lexicon);
-        cpl_release(s->path);
-        s->lexicon = NULL, s->path = NULL;
-    }
-    if (status == CPL_OK && o->lexicon && !s->path) {
-        status = cpl_dictionary_read(&s->lexicon, o->lexicon, (cpl_standardize)c->text.source.standardize,
-                                     (cpl_standardize)c->text.target.standardize, err);
-        s->path = status == CPL_OK ? cpl_strdup(o->lexicon) : NULL;
-        if (status == CPL_OK && !s->path)
-            status = cpl_error_set(err, CPL_FAILED, "out of memory");
-    }
+    if (status == CPL_OK)
+        status = cpl_dictionary_use(&s->lexicon, o->lexicon, &m->file->config->text, err);
     if (status == CPL_OK)
         return CPL_OK;
     cpl_shortlist_close(s);

@@ -13,7 +13,6 @@
 
 struct cpl_replacer {
     cpl_dictionary *dictionary; /* NULL: words stay as they are */
-    char *path;                 /* of it */
     cpl_arena *arena;           /* of the last batch */
 };
 
@@ -22,7 +21,6 @@ void cpl_replacer_free(cpl_replacer *r)
     if (!r)
         return;
     cpl_dictionary_free(r->dictionary);
-    cpl_release(r->path);
     cpl_arena_free(r->arena);
     cpl_release(r);
 }
@@ -37,29 +35,17 @@ static cpl_status check_tokens(const cpl_model *m, cpl_error *err)
     return CPL_OK;
 }
 
-static int same_path(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 cpl_status cpl_replacer_open(cpl_model *m, const cpl_generate_options *o, cpl_error *err)
 {
-    cpl_status status = o->replace_unknown ? check_tokens(m, err) : CPL_OK;
-    if (status != CPL_OK || !o->replace_unknown || (m->replacer && same_path(m->replacer->path, o->dictionary)))
-        return status;
-    const cpl_config *c = m->file->config;
-    cpl_replacer_free(m->replacer);
-    cpl_replacer *r = m->replacer = cpl_alloc(1, sizeof *r);
-    if (!r || (o->dictionary && !(r->path = cpl_strdup(o->dictionary))))
-        CPL_FAIL(err, CPL_FAILED, "out of memory");
-    if (o->dictionary)
-        status = cpl_dictionary_read(&r->dictionary, o->dictionary, (cpl_standardize)c->text.source.standardize,
-                                     (cpl_standardize)c->text.target.standardize, err);
-    if (status == CPL_OK)
+    if (!o->replace_unknown)
         return CPL_OK;
-    cpl_replacer_free(r);
-    m->replacer = NULL;
-    return cpl_error_context(err, status, "cannot use the dictionary");
+    cpl_status status = check_tokens(m, err);
+    if (status != CPL_OK)
+        return status;
+    if (!m->replacer && !(m->replacer = cpl_alloc(1, sizeof *m->replacer)))
+        CPL_FAIL(err, CPL_FAILED, "out of memory");
+    status = cpl_dictionary_use(&m->replacer->dictionary, o->dictionary, &m->file->config->text, err);
+    return status == CPL_OK ? status : cpl_error_context(err, status, "cannot use the dictionary");
 }
 
 /* ---- one answer ---- */

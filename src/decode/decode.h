@@ -91,6 +91,14 @@ typedef struct cpl_decoded {
     int64_t nbest_count;             /* at most the wanted number: fewer when there are no more */
 } cpl_decoded;
 
+/* The most tokens of an output that people expect without saying it: the larger of twice the source's words and 20, and
+ * of the longest target that training saw. */
+static inline int64_t cpl_decode_default_most(int64_t words, int64_t longest_target)
+{
+    int64_t by_source = 2 * words + 20;
+    return by_source > longest_target ? by_source : longest_target;
+}
+
 /* Ends as soon as every row is done. *rows: `count` results, or NULL when nothing could be decoded. Logits that are
  * not numbers are CPL_FAILED, naming the first such row and its step; *rows then still has the other rows' results. */
 cpl_status cpl_decode(cpl_decoder *d, const cpl_decode_batch *batch, const cpl_decoded **rows, cpl_error *err);

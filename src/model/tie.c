@@ -52,9 +52,8 @@ static const char *shown(const char *from)
 cpl_status cpl_model_check_tie(const cpl_config *c, cpl_model_vocabulary source, cpl_model_vocabulary target,
                                cpl_error *err)
 {
-    int64_t n = cpl_vocabulary_size(source.items), m = cpl_vocabulary_size(target.items), at = 0;
-    size_t a = 0, b = 0;
-    const char *x = "", *y = "";
+    int64_t n = cpl_vocabulary_size(source.items), m = cpl_vocabulary_size(target.items), at;
+    size_t a, b;
     if (c->model.tie != CPL_TIE_ALL)
         return CPL_OK;
     if (n != m)
@@ -62,13 +61,10 @@ cpl_status cpl_model_check_tie(const cpl_config *c, cpl_model_vocabulary source,
                  PRId64 " entries and the target's (%s) %" PRId64 CPL_HINT
                  "sharing needs one joint vocabulary: set text.shared: true, or model.tie to target",
                  shown(source.from), n, shown(target.from), m);
-    for (; at < n; at++) {
-        x = cpl_vocabulary_token(source.items, at, &a), y = cpl_vocabulary_token(target.items, at, &b);
-        if (a != b || memcmp(x, y, a) != 0)
-            break;
-    }
+    at = cpl_vocabulary_first_difference(source.items, target.items);
     if (at == n)
         return CPL_OK;
+    const char *x = cpl_vocabulary_token(source.items, at, &a), *y = cpl_vocabulary_token(target.items, at, &b);
     CPL_FAIL(err, CPL_USAGE, "'model.tie' is all, which needs one joint vocabulary, but of the %" PRId64 " entries of "
              "the source's (%s) and the target's (%s) number %" PRId64 " is '%.*s' and '%.*s'" CPL_HINT
              "sharing needs one joint vocabulary: set text.shared: true, or model.tie to target", n,

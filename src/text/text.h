@@ -122,6 +122,9 @@ int64_t cpl_vocabulary_size(const cpl_vocabulary *v);
 int32_t cpl_vocabulary_id(const cpl_vocabulary *v, const char *token, size_t length);
 /* The token's bytes (ids 0–3: "", "[UNK]", "[START]", "[END]"); NULL when id is out of range. */
 const char *cpl_vocabulary_token(const cpl_vocabulary *v, int64_t id, size_t *length);
+/* The first id whose tokens differ; the smaller size where one list only goes on behind the other, or where both are
+ * equal. */
+int64_t cpl_vocabulary_first_difference(const cpl_vocabulary *a, const cpl_vocabulary *b);
 uint64_t cpl_vocabulary_checksum(const cpl_vocabulary *v); /* of its content and order */
 size_t cpl_vocabulary_bytes(const cpl_vocabulary *v);      /* memory held */
 /* An array of strings, specials included; of subwords an object that holds the SentencePiece model. */

@@ -237,6 +237,18 @@ const char *cpl_vocabulary_token(const cpl_vocabulary *v, int64_t id, size_t *le
     return cpl_map_key(v->ids, (size_t)id, length ? length : &unused);
 }
 
+int64_t cpl_vocabulary_first_difference(const cpl_vocabulary *a, const cpl_vocabulary *b)
+{
+    int64_t n = cpl_vocabulary_size(a), m = cpl_vocabulary_size(b), id = 0;
+    for (; id < n && id < m; id++) {
+        size_t x, y;
+        const char *one = cpl_vocabulary_token(a, id, &x), *other = cpl_vocabulary_token(b, id, &y);
+        if (x != y || memcmp(one, other, x) != 0)
+            break;
+    }
+    return id;
+}
+
 uint64_t cpl_vocabulary_checksum(const cpl_vocabulary *v)
 {
     uint64_t hash = 0;

@@ -7,22 +7,11 @@
 #include "base/memory.h"
 #include "train/trainer.h"
 
-#define MONITOR_NAME(id, text) text,
-static const char *const monitors[] = {CPL_CHOICES_MONITOR(MONITOR_NAME)};
-
-const char *cpl_trainer_monitor(const cpl_trainer *t)
-{
-    return monitors[t->training->stopping.monitor];
-}
-
-/* The figure behind "val_bleu"; −1 for the loss and the accuracy, which need no translation. */
+/* The figure that is watched; −1 for the loss and the accuracy, which need no translation. */
 static int figure_of_monitor(const cpl_trainer *t)
 {
-    int monitor = t->training->stopping.monitor;
-    for (int f = 0; f < CPL_FIGURES && monitor != CPL_MONITOR_VAL_LOSS && monitor != CPL_MONITOR_VAL_ACCURACY; f++)
-        if (strcmp(monitors[monitor] + strlen("val_"), cpl_figure_at(f)->name) == 0)
-            return f;
-    return -1;
+    int f = cpl_stopping_figure(&t->training->stopping);
+    return cpl_figure_at(f)->needs == CPL_NEEDS_MODEL ? -1 : f;
 }
 
 double cpl_trainer_monitored(const cpl_trainer *t, const cpl_history_entry *h)
@@ -58,7 +47,7 @@ cpl_status cpl_trainer_prepare_figures(cpl_trainer *t, cpl_error *err)
         return status;
     if (monitored >= 0 && !(t->wanted & cpl_figure_bit(monitored)))
         CPL_FAIL(err, CPL_USAGE, "'training.early_stopping.monitor' is '%s', but 'training.metrics' has no '%s'"
-                 CPL_HINT "training: {metrics: [%s]}", cpl_trainer_monitor(t), name, name);
+                 CPL_HINT "training: {metrics: [%s]}", cpl_stopping_monitor(&t->training->stopping), name, name);
     if (t->wanted == 0)
         return CPL_OK;
     if (!t->valid)

@@ -2,12 +2,30 @@
 #include "train/early_stopping.h"
 
 #include <math.h>
+#include <string.h>
 
-/* mode auto: a loss and a rate of errors should fall, the others should rise. */
+#include "metric/scorer.h"
+
+#define MONITOR_NAME(id, text) text,
+static const char *const monitors[] = {CPL_CHOICES_MONITOR(MONITOR_NAME)};
+
+const char *cpl_stopping_monitor(const cpl_config_stopping *rules)
+{
+    return monitors[rules->monitor];
+}
+
+int cpl_stopping_figure(const cpl_config_stopping *rules)
+{
+    int f = 0;
+    while (f < CPL_FIGURES - 1 && strcmp(monitors[rules->monitor] + strlen("val_"), cpl_figure_at(f)->name) != 0)
+        f++;
+    return f;
+}
+
 static int falls(const cpl_config_stopping *rules)
 {
     if (rules->mode == CPL_MODE_AUTO)
-        return rules->monitor == CPL_MONITOR_VAL_LOSS || rules->monitor == CPL_MONITOR_VAL_TOKEN_ERROR_RATE;
+        return cpl_figure_at(cpl_stopping_figure(rules))->smaller_is_better;
     return rules->mode == CPL_MODE_MIN;
 }
 

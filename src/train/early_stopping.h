@@ -14,6 +14,10 @@ typedef struct cpl_stopping {
     int64_t best_epoch, best_step;
 } cpl_stopping;
 
+/* What is watched: "val_bleu", and its figure in the table of metric/scorer.h, as every monitor has one. */
+const char *cpl_stopping_monitor(const cpl_config_stopping *rules);
+int cpl_stopping_figure(const cpl_config_stopping *rules);
+
 /* One validation's monitored figure. Returns 1 when it is the best so far. NaN never is (case G02). An improvement is
  * more than min_delta better than the best (G03). */
 int cpl_stopping_observe(cpl_stopping *s, const cpl_config_training *t, double value, int64_t epoch, int64_t step);

@@ -335,7 +335,7 @@ void cpl_trainer_tell_end(cpl_trainer *t, const char *reason)
     cpl_str_printf(&text, "ended: %s, after %" PRId64 " steps", reason, t->state.step);
     if (s->has_best)
         cpl_str_printf(&text, "; best: epoch %" PRId64 ", step %" PRId64 ", %s %.6g", s->best_epoch, s->best_step,
-                       cpl_trainer_monitor(t), s->best);
+                       cpl_stopping_monitor(&t->training->stopping), s->best);
     cpl_str parted = {0};
     cpl_run_state_parted(&t->state, t->config, &parted);
     if (parted.length > 0 && !parted.failed) {

@@ -25,16 +25,14 @@ static int64_t at_once(const cpl_trainer *t)
     return t->example_count < MOST_AT_ONCE || t->wanted == 0 ? t->example_count : MOST_AT_ONCE;
 }
 
-/* The default length limit of `generate`: the larger of 2 · source tokens + 20 and the longest training target. */
 static void fill(cpl_trainer *t)
 {
-    int64_t longest = t->data->report.target.longest;
     for (int64_t i = 0; i < t->example_count; i++) {
         t->example_source[i] = cpl_row_source(&t->data->valid, i);
         t->example_copy[i] = t->data->valid.copy ? cpl_row_copy(&t->data->valid, i) : NULL;
         t->example_length[i] = t->data->valid.items[i].source;
-        int64_t most = 2 * (cpl_source_real(t->example_source[i], t->example_length[i]) - 2) + 20;
-        t->example_most[i] = most > longest ? most : longest;
+        int64_t words = cpl_source_real(t->example_source[i], t->example_length[i]) - 2;
+        t->example_most[i] = cpl_decode_default_most(words, t->data->report.target.longest);
     }
 }
 

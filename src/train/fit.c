@@ -46,11 +46,12 @@ static cpl_status judge(cpl_trainer *t, const cpl_history_entry *h, cpl_error *e
     s->validated_step = s->step;
     if (isnan(value))
         cpl_log_warning(&t->log, "%s of epoch %lld is not a number: it counts as no improvement",
-                        cpl_trainer_monitor(t), (long long)h->epoch);
+                        cpl_stopping_monitor(&t->training->stopping), (long long)h->epoch);
     int best = cpl_stopping_observe(&s->stopping, t->training, value, h->epoch, h->step);
     if (cpl_plateau_observe(&s->plateau, t->training, best))
         cpl_log_info(&t->log, "%s has not improved: the learning rate is multiplied by %g from step %lld on",
-                     cpl_trainer_monitor(t), t->training->schedule.factor, (long long)s->step + 1);
+                     cpl_stopping_monitor(&t->training->stopping), t->training->schedule.factor,
+                     (long long)s->step + 1);
     return best ? cpl_trainer_save_model(t, err) : CPL_OK;
 }
 

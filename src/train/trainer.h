@@ -138,7 +138,6 @@ cpl_status cpl_trainer_prepare_figures(cpl_trainer *t, cpl_error *err);
 cpl_status cpl_trainer_pairs_to_score(cpl_trainer *t, int64_t *pairs, cpl_error *err);
 /* Translates and scores them into t->figure; NaN where the weights translate nothing. *whole as in validate. */
 cpl_status cpl_trainer_score(cpl_trainer *t, int *whole, cpl_error *err);
-const char *cpl_trainer_monitor(const cpl_trainer *t); /* "val_loss" */
 double cpl_trainer_monitored(const cpl_trainer *t, const cpl_history_entry *h);
 
 /* examples.c. Examples first … first + count − 1, all in one batch. */

@@ -28,4 +28,16 @@ static inline char *run(const place *p, cpl_model *m, const char *text, const cp
     return out;
 }
 
+/* The options are wrong for the model, and the error says why. */
+static inline void refuse(cpl_model *m, const cpl_generate_options *o, const char *why)
+{
+    char *text;
+    cpl_error err = CPL_ERROR_INIT;
+    assert_int_equal(cpl_generate(&text, m, "a b", o, &err), CPL_USAGE);
+    if (!says(&err, why)) {
+        cpl_error_print(&err, stderr);
+        fail_msg("'%s' is not said", why);
+    }
+}
+
 #endif

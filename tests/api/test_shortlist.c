@@ -142,17 +142,6 @@ static void lines_have_their_own_words(void **state)
     place_remove(&p);
 }
 
-static void refuse(cpl_model *m, const cpl_generate_options *o, const char *why)
-{
-    char *text;
-    cpl_error err = CPL_ERROR_INIT;
-    assert_int_equal(cpl_generate(&text, m, "a b", o, &err), CPL_USAGE);
-    if (!says(&err, why)) {
-        cpl_error_print(&err, stderr);
-        fail_msg("'%s' is not said", why);
-    }
-}
-
 static void what_has_no_list_is_refused(void **state)
 {
     (void)state;
