@@ -29,8 +29,7 @@ typedef struct averaging {
 /* Keys that change what weights mean. The rest of model.* is for training; sizes of vocabularies show in tensors. */
 static int matters(const char *key)
 {
-    static const char *const training_only[] = {"model.dropout", "model.coverage", "model.recurrent_initializer",
-                                                "model.decoder.attention.dropout"};
+    static const char *const training_only[] = {"model.coverage", "model.recurrent_initializer"};
     static const char *const others[] = {"text.source.tokens", "text.source.standardize", "text.target.tokens",
                                          "text.target.standardize", "data.swap"};
     for (size_t i = 0; i < sizeof training_only / sizeof *training_only; i++)
@@ -39,7 +38,7 @@ static int matters(const char *key)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(key, others[i]) == 0)
             return 1;
-    return strncmp(key, "model.", 6) == 0;
+    return strncmp(key, "model.", 6) == 0 && strncmp(key, "model.dropout.", 14) != 0;
 }
 
 static cpl_status same_options(const averaging *a, int i, cpl_error *err)

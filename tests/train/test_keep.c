@@ -128,6 +128,18 @@ static void the_average_is_a_model(void **state)
     cpl_model_close(m);
 }
 
+/* What is dropped while training changes no weight's meaning. */
+static void dropout_may_differ(void **state)
+{
+    (void)state;
+    cpl_error err = CPL_ERROR_INIT;
+    run r = {.folder = "dropped", .set = {"model.dropout={embedding: 0.3, recurrent: 0.2, word: 0.1}",
+                                          "training.epochs=1"}};
+    assert_int_equal(train(&r), CPL_OK);
+    assert_int_equal(average("kept", "dropped", "both.safetensors", &err), CPL_OK);
+    assert_true(has(".", "both.safetensors"));
+}
+
 static void what_does_not_fit_is_named(void **state)
 {
     (void)state;
@@ -153,6 +165,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_validations_stay), cmocka_unit_test(resume_and_overwrite),
         cmocka_unit_test(means_of_all_tensors), cmocka_unit_test(the_average_is_a_model),
-        cmocka_unit_test(what_does_not_fit_is_named)};
+        cmocka_unit_test(dropout_may_differ), cmocka_unit_test(what_does_not_fit_is_named)};
     return cmocka_run_group_tests(tests, prepare, remove_top);
 }
