@@ -27,11 +27,13 @@ void cpl_replacer_free(cpl_replacer *r)
 
 static cpl_status check_tokens(const cpl_model *m, cpl_error *err)
 {
-    const cpl_config *c = m->file->config;
-    int source = c->text.source.tokens == CPL_TOKENS_CHAR, target = c->text.target.tokens == CPL_TOKENS_CHAR;
+    static const char *const pieces[] = {[CPL_TOKENS_CHAR] = "characters", [CPL_TOKENS_BYTE] = "bytes",
+                                         [CPL_TOKENS_BPE] = "subwords", [CPL_TOKENS_UNIGRAM] = "subwords"};
+    const cpl_config_text *text = &m->file->config->text;
+    const char *source = pieces[text->source.tokens], *target = pieces[text->target.tokens];
     if (source || target)
         CPL_FAIL(err, CPL_USAGE, "--replace-unknown puts words of the source in the place of [UNK], but the %s's "
-                 "tokens are characters", target ? "target" : "source");
+                 "tokens are %s", target ? "target" : "source", target ? target : source);
     return CPL_OK;
 }
 

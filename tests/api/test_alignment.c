@@ -264,6 +264,10 @@ static void what_cannot_be_replaced_is_told(void **state)
     cpl_model *m = model_open(&p);
     refuse(m, &(cpl_generate_options){.replace_unknown = 1}, "the target's tokens are characters");
     cpl_model_close(m);
+    model_write(&p, lively, (const char *const[]){"text.source.tokens=byte"}, 1);
+    m = model_open(&p);
+    refuse(m, &(cpl_generate_options){.replace_unknown = 1}, "the source's tokens are bytes");
+    cpl_model_close(m);
     model_write(&p, lively, NULL, 0);
     m = model_open(&p);
     cpl_generate_options o = {.dictionary = place_file(&p, "words.tsv", path)};
