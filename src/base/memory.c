@@ -26,7 +26,7 @@ typedef struct mapped {
 static mapped *mapped_blocks;
 static pthread_mutex_t mapped_lock = PTHREAD_MUTEX_INITIALIZER;
 
-enum { MAP_FROM = 1 << 20 };
+enum { MAP_FROM = 1 << 20, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
 
 /* Counts one call; says whether the call has to fail because a test asked for it. */
 static int counted(void)
@@ -63,6 +63,8 @@ static void *map_block(size_t bytes, size_t alignment)
     size_t page = page_bytes(), total;
     if (alignment < page)
         alignment = page;
+    if (bytes >= HUGE_FROM && alignment < HUGE_PAGE)
+        alignment = HUGE_PAGE;
     if (__builtin_add_overflow(bytes, page + alignment, &total))
         return NULL;
     char *base = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,6 +72,8 @@ static void *map_block(size_t bytes, size_t alignment)
         return NULL;
     uintptr_t first = (uintptr_t)base + page;
     char *block = base + page + ((alignment - first % alignment) % alignment);
+    if (bytes >= HUGE_FROM)
+        madvise(block, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     mapped *entry = (mapped *)(void *)(block - page);
     *entry = (mapped){.block = block, .base = base, .bytes = bytes, .mapped_bytes = total};
     pthread_mutex_lock(&mapped_lock);
