@@ -101,6 +101,38 @@ static void case_F10_done_rows_stay_done(void **state)
     release(&f);
 }
 
+/* Rows that end after 6, 5, 4 and 3 steps: 6 steps are run of 500, and each row is what it is alone. */
+static void case_J04_six_steps_of_five_hundred(void **state)
+{
+    (void)state;
+    static const double p[WORDS][WORDS] = {[START] = {[UNK] = .25, [A] = .25, [B] = .25, [C] = .25}, [UNK] = {[A] = 1},
+                                           [A] = {[B] = 1}, [B] = {[C] = 1}, [C] = {[D] = 1}, [D] = {[END] = 1},
+                                           [END] = {[A] = 1}};
+    static const int32_t sources[] = {UNK, A, B, C}, words[] = {UNK, A, B, C, D};
+    fixture f = make(p);
+    real *begin = parameter(f.engine, "begin.kernel");
+    for (int i = 0; i < 4; i++)
+        begin[sources[i] * WORDS + sources[i]] = 1;
+    double alone[4];
+    for (int i = 0; i < 4; i++) {
+        int64_t before = cpl_decoder_steps(f.decoder);
+        const cpl_decoded *r = decode(&f, &sources[i], 1, 500, NULL);
+        assert_int_equal(cpl_decoder_steps(f.decoder) - before, 6 - i);
+        alone[i] = r->score;
+    }
+    int64_t before = cpl_decoder_steps(f.decoder);
+    const cpl_decoded *r = decode(&f, sources, 4, 500, NULL);
+    assert_int_equal(cpl_decoder_steps(f.decoder) - before, 6);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(r[i].finished, 1);
+        assert_int_equal(r[i].length, 5 - i);
+        for (int64_t k = 0; k < r[i].length; k++)
+            assert_int_equal(r[i].ids[k], words[i + k]);
+        assert_true(r[i].score == alone[i]);
+    }
+    release(&f);
+}
+
 /* Row 1's source gives NaN; the others are answered, and the error names row, step and the parameter. */
 static void case_F07_nan_stops_its_row_alone(void **state)
 {
@@ -133,6 +165,7 @@ int main(void)
         cmocka_unit_test(the_limit_does_not_count_end),
         cmocka_unit_test(case_F03_greedy_takes_the_first_step_that_looks_best),
         cmocka_unit_test(case_F10_done_rows_stay_done),
+        cmocka_unit_test(case_J04_six_steps_of_five_hundred),
         cmocka_unit_test(case_F07_nan_stops_its_row_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
