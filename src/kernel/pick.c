@@ -86,6 +86,8 @@ cpl_status cpl_kernels_pick(const cpl_kernels **table, cpl_error *err)
         cpl_kernels_all(table, 1);
         return CPL_OK;
     }
+    if (strcmp(name, "ref") == 0)
+        name = "reference";
     *table = cpl_kernels_named(name);
     if (*table != NULL)
         return CPL_OK;

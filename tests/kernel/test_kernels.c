@@ -293,6 +293,9 @@ static void a_table_can_be_forced_by_name(void **state)
         assert_int_equal(cpl_kernels_pick(&table, &err), CPL_OK);
         assert_ptr_equal(table, tables[t]);
     }
+    assert_int_equal(setenv("COUPLET_ISA", "ref", 1), 0);
+    assert_int_equal(cpl_kernels_pick(&table, &err), CPL_OK);
+    assert_string_equal(table->name, "reference");
     assert_int_equal(unsetenv("COUPLET_ISA"), 0);
     assert_int_equal(cpl_kernels_pick(&table, &err), CPL_OK);
     assert_ptr_equal(table, tables[0]);
