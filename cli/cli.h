@@ -94,6 +94,7 @@ int cpl_cli_average(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_import(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_export(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_vocabulary(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_bench(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_help(int argc, char **argv);
 
 /* ---- parsing (parse.c) ---- */

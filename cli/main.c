@@ -52,6 +52,9 @@ static const cpl_cli_option export_options[] = {CPL_CLI_EXPORT(ROW)};
 #define FLAGS cpl_cli_vocabulary_flags
 static const cpl_cli_option vocabulary_options[] = {CPL_CLI_VOCABULARY(ROW)};
 #undef FLAGS
+#define FLAGS cpl_cli_bench_flags
+static const cpl_cli_option bench_options[] = {CPL_CLI_BENCH(ROW)};
+#undef FLAGS
 
 #define COMMAND(name, LIST, positional, summary)                                                                       \
     {#name, positional, summary, name##_options, (int)(sizeof name##_options / sizeof name##_options[0]),              \

@@ -92,6 +92,16 @@ static const page pages[] = {
      "Writes the weights of MODEL, a model file or the folder of a run, under the names that the\n"
      "tutorial's classes have in Keras: load_weights reads them into a model of the same sizes.",
      "couplet export keras de-en -o de-en.weights.h5"},
+    {"bench",
+     "Measures training steps of the reference models (translator, autoencoder, summarizer), greedy\n"
+     "decoding (decode), products alone (kernels), and what the processor can do at most with the\n"
+     "instruction set in use: a share is of that. WORK names some of these; growth, how time and memory\n"
+     "of a translator's step grow with batch and lengths, is measured only when it is named. Weights,\n"
+     "words and lengths are made up, the same each time. COUPLET_ISA chooses another instruction set.",
+     "couplet bench\n"
+     "couplet bench translator --set model.units=1024 --vocabulary 32000 --precision bfloat16\n"
+     "couplet bench decode --model de-en/model.safetensors --batch 1 --threads 1\n"
+     "couplet bench kernels --json"},
 };
 
 /* Prints text with every line indented. */

@@ -708,6 +708,34 @@ typedef struct cpl_keras_export_options {
 } cpl_keras_export_options;
 CPL_API cpl_status cpl_export_keras(const cpl_keras_export_options *options, cpl_error *err);
 
+/* How fast this machine trains and decodes, and its share of what the processor can do. NULL and 0 are defaults. Works:
+ * "translator", "autoencoder", "summarizer" (training steps of the reference models), "decode" (greedy, with random
+ * weights), "kernels" (products alone), "growth" (how a translator's step grows). Weights, lengths and ids are the
+ * same each time. */
+typedef struct cpl_bench_options {
+    const char *const *works; /* none: all but growth */
+    int work_count;
+    int threads;
+    double seconds;         /* of each measurement; 0: 3 */
+    int64_t steps;          /* exactly so many in place of seconds */
+    int64_t batch;          /* of training: 0: 64, summarizer 32; of decoding: 0: 1 and 64 */
+    int64_t vocabulary;     /* 0: 5000, summarizer 6764 */
+    int64_t tokens;         /* of each output, END never comes; 0: 16 */
+    int bfloat16;           /* 1: products of training and of kernels in bfloat16 */
+    const char *lengths;    /* a file with a line "source target" for each pair, in place of lengths that are drawn */
+    const char *const *set; /* "model.units=1024": keys of the models */
+    int set_count;
+    const char *const *freeze; /* parts that do not train */
+    int freeze_count;
+    const char *model;      /* decode: a model file, whatever type its weights have */
+    const char *keep_model; /* decode: where the model with random weights is written */
+    int json;
+    cpl_message_sink message;
+    void *user;
+} cpl_bench_options;
+/* text: a table, or JSON (docs/bench.md), to be freed with cpl_free. */
+CPL_API cpl_status cpl_bench_run(const cpl_bench_options *options, char **text, cpl_error *err);
+
 /* Version, libraries and the kernel set chosen. The caller frees both with cpl_free; NULL without memory. */
 CPL_API char *cpl_version_text(void);
 CPL_API char *cpl_config_help_text(void);

@@ -97,6 +97,21 @@ int64_t cpl_decoder_plans(const cpl_decoder *d)
     return (d->step != d->encode ? cpl_plans(d->step) : 0) + (d->encode ? cpl_plans(d->encode) : 0);
 }
 
+cpl_decoder_figures cpl_decoder_figures_of(const cpl_decoder *d)
+{
+    const cpl_program *encode = d->encode, *step = d->step != d->encode ? d->step : NULL;
+    cpl_decoder_figures f = {0};
+    if (encode) {
+        f.encode_operations = cpl_program_flops(encode, CPL_EVALUATE, &encode->binding);
+        f.planned_bytes += encode->block_bytes;
+    }
+    if (step) {
+        f.step_operations = cpl_program_flops(step, CPL_EVALUATE, &step->binding);
+        f.planned_bytes += step->block_bytes;
+    }
+    return f;
+}
+
 /* ---- a step ---- */
 
 /* The lengths of the memories are the encode program's, or those of a geometry that repeats its sentences. */

@@ -106,6 +106,13 @@ cpl_status cpl_decode(cpl_decoder *d, const cpl_decode_batch *batch, const cpl_d
 int64_t cpl_decoder_steps(const cpl_decoder *d); /* runs of the step program so far */
 int64_t cpl_decoder_plans(const cpl_decoder *d); /* memory plans made so far */
 
+/* What decoding costs: operations of the last batch's encoding, and of its last step, all rows; bytes of the blocks. */
+typedef struct cpl_decoder_figures {
+    double encode_operations, step_operations;
+    uint64_t planned_bytes;
+} cpl_decoder_figures;
+cpl_decoder_figures cpl_decoder_figures_of(const cpl_decoder *d);
+
 /* ---- ranking.c: complete outputs against each other ---- */
 
 /* The higher, the better. length: tokens with END. covered: Σ log min(attention on a source word, 1), or 0. */

@@ -60,4 +60,7 @@ void cpl_ref_layer_norm(int64_t rows, int64_t n, const real *x, const real *gamm
 void cpl_ref_layer_norm_backward(int64_t rows, int64_t n, const real *x, const real *gamma, const real *keep,
                                  const real *dy, real *dx, real *dgamma, real *dbeta);
 
+real cpl_ref_peak(int64_t steps, double *operations);
+real cpl_ref_read(int64_t n, const real *x);
+
 #endif

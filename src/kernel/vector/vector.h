@@ -56,4 +56,8 @@ void CPL_FN(layer_norm)(int64_t rows, int64_t n, const float *x, const float *ga
 void CPL_FN(layer_norm_backward)(int64_t rows, int64_t n, const float *x, const float *gamma, const float *keep,
                                  const float *dy, float *dx, float *dgamma, float *dbeta);
 
+float CPL_FN(peak)(int64_t steps, double *operations);
+float CPL_FN(peak_bf16)(int64_t steps, double *operations);
+float CPL_FN(read)(int64_t n, const float *x);
+
 #endif
