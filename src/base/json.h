@@ -60,5 +60,7 @@ cpl_json_kind cpl_json_what(const cpl_json *value);
 cpl_status cpl_json_write(const cpl_json *root, cpl_str *to, cpl_error *err);
 /* A number as it stands there (null unless finite), for long rows that need no tree. */
 void cpl_json_write_real(cpl_str *to, double value, int digits);
+/* The same of text, in quotes, which must be UTF-8. */
+void cpl_json_write_text(cpl_str *to, const char *text, size_t length);
 
 #endif

@@ -29,7 +29,7 @@ int cpl_json_is_utf8(const char *text, size_t length)
     return 1;
 }
 
-static void write_text(cpl_str *to, const char *text, size_t length)
+void cpl_json_write_text(cpl_str *to, const char *text, size_t length)
 {
     static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     size_t from = 0;
@@ -105,7 +105,7 @@ static cpl_status write_items(const cpl_json *v, cpl_str *to, int depth, cpl_err
         if (i > 0)
             cpl_str_add(to, ", ");
         if (object) {
-            write_text(to, item->key, strlen(item->key));
+            cpl_json_write_text(to, item->key, strlen(item->key));
             cpl_str_add(to, ": ");
         }
         cpl_status status = write_value(item->value, to, depth + 1, err);
@@ -127,7 +127,7 @@ static cpl_status write_value(const cpl_json *v, cpl_str *to, int depth, cpl_err
     case CPL_JSON_BOOL: cpl_str_add(to, v->integer ? "true" : "false"); break;
     case CPL_JSON_INT: cpl_str_printf(to, "%lld", (long long)v->integer); break;
     case CPL_JSON_REAL: cpl_json_write_real(to, v->real, v->digits); break;
-    case CPL_JSON_TEXT: write_text(to, v->text, v->length); break;
+    case CPL_JSON_TEXT: cpl_json_write_text(to, v->text, v->length); break;
     case CPL_JSON_ARRAY:
     case CPL_JSON_OBJECT: return write_items(v, to, depth, err);
     default: cpl_str_add(to, "null"); break;

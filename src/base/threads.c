@@ -16,8 +16,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -36,6 +36,8 @@ struct cpl_pool {
     pthread_mutex_t turn; /* held by the caller whose run it is */
     pthread_mutex_t lock; /* guards sleeping, nothing else */
     pthread_cond_t work, done;
+    cpl_pool_watcher watcher; /* read by whoever has taken a task of a run, or waits for its end */
+    void *watch_user;
     /* the run */
     cpl_task task;
     void *arguments;
@@ -50,13 +52,6 @@ struct cpl_pool {
 /* Which pool this thread is computing for, so that a run inside a task is done in place. */
 static _Thread_local const cpl_pool *inside;
 static _Thread_local int inside_index;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static inline void relax(void)
 {
@@ -82,7 +77,7 @@ static int is_done(cpl_pool *p)
 /* 1 when the condition came true while spinning or yielding; 0: time to sleep. */
 static int wait_awake(cpl_pool *p, condition ready)
 {
-    int64_t start = now_ns(), waited = 0;
+    int64_t start = cpl_clock_ns(), waited = 0;
     while (waited < YIELD_NS) {
         if (p->spins && waited < SPIN_NS) {
             for (int i = 0; i < SPIN_ROUNDS; i++) {
@@ -95,24 +90,28 @@ static int wait_awake(cpl_pool *p, condition ready)
                 return 1;
             sched_yield();
         }
-        waited = now_ns() - start;
+        waited = cpl_clock_ns() - start;
     }
     return ready(p);
 }
 
 /* Takes tasks until none is left. Reports once at the end: until then the run cannot close, so all
- * tasks taken here belong to it. */
+ * tasks taken here belong to it, and its watcher stays the same. */
 static void work_off(cpl_pool *p, int index)
 {
-    int64_t finished = 0;
+    int64_t finished = 0, begun = 0;
     int_fast64_t left = atomic_load(&p->left);
     while (left > 0) {
         if (!atomic_compare_exchange_weak(&p->left, &left, left - 1))
             continue;
+        if (finished == 0 && index > 0 && p->watcher)
+            begun = cpl_clock_ns();
         p->task(p->arguments, p->tasks - left, index);
         finished++;
         left = atomic_load(&p->left);
     }
+    if (finished > 0 && index > 0 && p->watcher)
+        p->watcher(p->watch_user, index, begun, cpl_clock_ns());
     if (finished > 0 && atomic_fetch_sub(&p->unfinished, finished) == finished &&
         atomic_load(&p->caller_sleeps)) {
         pthread_mutex_lock(&p->lock);
@@ -158,14 +157,27 @@ static void wake(cpl_pool *p, int64_t wanted)
 
 static void wait_done(cpl_pool *p)
 {
-    if (is_done(p) || wait_awake(p, is_done))
+    if (is_done(p))
         return;
-    pthread_mutex_lock(&p->lock);
-    atomic_store(&p->caller_sleeps, 1);
-    while (!is_done(p))
-        pthread_cond_wait(&p->done, &p->lock);
-    atomic_store(&p->caller_sleeps, 0);
-    pthread_mutex_unlock(&p->lock);
+    int64_t begun = p->watcher ? cpl_clock_ns() : 0;
+    if (!wait_awake(p, is_done)) {
+        pthread_mutex_lock(&p->lock);
+        atomic_store(&p->caller_sleeps, 1);
+        while (!is_done(p))
+            pthread_cond_wait(&p->done, &p->lock);
+        atomic_store(&p->caller_sleeps, 0);
+        pthread_mutex_unlock(&p->lock);
+    }
+    if (p->watcher)
+        p->watcher(p->watch_user, 0, begun, cpl_clock_ns());
+}
+
+void cpl_pool_watch(cpl_pool *p, cpl_pool_watcher watcher, void *user)
+{
+    pthread_mutex_lock(&p->turn);
+    p->watcher = watcher;
+    p->watch_user = user;
+    pthread_mutex_unlock(&p->turn);
 }
 
 void cpl_pool_run(cpl_pool *p, int64_t tasks, cpl_task task, void *arguments)

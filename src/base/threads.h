@@ -23,4 +23,10 @@ int cpl_pool_threads(const cpl_pool *pool);
 void cpl_pool_run(cpl_pool *pool, int64_t tasks, cpl_task task, void *arguments);
 int cpl_processors(void);
 
+/* For measuring: each thread but the caller (1 …) tells of every stretch of a run in which it computed, and thread 0,
+ * the caller, of every stretch in which it waited for the others; from … to in cpl_clock_ns, before the run returns.
+ * NULL: nothing is measured. Never from inside a task. */
+typedef void (*cpl_pool_watcher)(void *user, int thread, int64_t from, int64_t to);
+void cpl_pool_watch(cpl_pool *pool, cpl_pool_watcher watcher, void *user);
+
 #endif
