@@ -155,11 +155,12 @@ typedef struct cpl_kernels {
     void (*adam)(int64_t n, const real *g, real g_scale, real rate, real beta_1, real beta_2, real epsilon,
                  real rate_decay, real *w, real *m, real *v);
 
-    /* For benchmarks. As many multiply-adds as the processor can do at once, `steps` times, in registers alone;
-     * *operations: how many that were, two for each. The result means nothing. In bfloat16 (peak_bf16) they are those
-     * of gemm_bf16. read: the sum of x[n], as fast as x can be read. */
-    real (*peak)(int64_t steps, double *operations);
-    real (*peak_bf16)(int64_t steps, double *operations);
+    /* For measuring: multiply-adds between registers and nothing else, `rounds` times as many as it takes to keep the
+     * processor busy; bf16: those of gemm_bf16. Returns how many operations that were, a multiply-add counted as two.
+     * *sink receives a number that depends on all of them. */
+    double (*multiply_adds)(int64_t rounds, int bf16, real *sink);
+
+    /* For measuring what reading costs: Σ x[n]. */
     real (*read)(int64_t n, const real *x);
 } cpl_kernels;
 

@@ -210,19 +210,6 @@ static void reading_takes_every_number_once(void **state)
     }
 }
 
-static void peaks_count_their_operations(void **state)
-{
-    (void)state;
-    for (int t = 0; t < table_count; t++) {
-        double few, many, words;
-        double sum = (double)tables[t]->peak(10, &few) + (double)tables[t]->peak(1000, &many);
-
-        assert_true(isfinite(sum) && few > 0 && many == 100 * few);
-        assert_true(isfinite((double)tables[t]->peak_bf16(10, &words)));
-        assert_true(words == (tables[t]->multiplies_bf16 ? 2 * few : few));
-    }
-}
-
 static void dot_of_the_first_numbers(void **state)
 {
     (void)state;
@@ -353,7 +340,6 @@ int main(void)
         cmocka_unit_test(activations_at_the_ends_of_the_numbers),
         cmocka_unit_test(dot_of_the_first_numbers),
         cmocka_unit_test(reading_takes_every_number_once),
-        cmocka_unit_test(peaks_count_their_operations),
         cmocka_unit_test(gates_have_the_slopes_of_their_values),
         cmocka_unit_test(a_table_can_be_forced_by_name),
         cmocka_unit_test(an_unknown_name_is_refused_with_the_list),

@@ -7,6 +7,7 @@
 #include "api/bench/bench.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "graph/peak.h"
 
 static const double MIB = 1024.0 * 1024.0;
 enum { ROUNDS = 40 };
@@ -15,54 +16,6 @@ static double round_seconds(const cpl_bench *b)
 {
     double seconds = b->seconds / (8 * ROUNDS);
     return seconds < 2e-4 ? 2e-4 : seconds > 4e-3 ? 4e-3 : seconds;
-}
-
-/* ---- multiply-adds ---- */
-
-typedef real (*peak_function)(int64_t steps, double *operations);
-
-typedef struct burst {
-    peak_function run;
-    int64_t steps;
-    double operations; /* of one thread */
-    real sink;
-} burst;
-
-static void run_burst(void *arguments, int64_t task, int thread)
-{
-    burst *u = arguments;
-    double operations;
-    real result = u->run(u->steps, &operations);
-    (void)thread;
-    if (task == 0)
-        u->operations = operations, u->sink = result;
-}
-
-/* One task for each thread: they are long enough that none gets two. */
-static double burst_rate(const cpl_bench *b, burst *u, int threads)
-{
-    double best = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        double start = cpl_bench_now();
-        if (threads == 1)
-            run_burst(u, 0, 0);
-        else
-            cpl_pool_run(b->engine->pool, threads, run_burst, u);
-        double rate = u->operations * threads / (cpl_bench_now() - start);
-        best = rate > best ? rate : best;
-    }
-    return best;
-}
-
-static void measure_operations(const cpl_bench *b, peak_function run, double *one, double *all)
-{
-    burst u = {.run = run, .steps = 10000};
-    double start = cpl_bench_now();
-    run_burst(&u, 0, 0);
-    double seconds = cpl_bench_now() - start;
-    u.steps = (int64_t)((double)u.steps * round_seconds(b) / (seconds > 1e-7 ? seconds : 1e-7)) + 1;
-    *one = burst_rate(b, &u, 1);
-    *all = b->engine->threads == 1 ? *one : burst_rate(b, &u, b->engine->threads);
 }
 
 /* ---- reading ---- */
@@ -153,13 +106,24 @@ static void measure_reading(cpl_bench *b)
     }
 }
 
-cpl_status cpl_bench_measure_peak(cpl_bench *b, cpl_error *err)
+static void measure_operations(cpl_bench *b, cpl_pool *one)
 {
     const cpl_kernels *k = b->engine->kernels;
+    b->peak.float32_one = cpl_peak(k, one, 0);
+    b->peak.float32_all = cpl_peak(k, b->engine->pool, 0);
+    if (k->multiplies_bf16) {
+        b->peak.bfloat16_one = cpl_peak(k, one, 1);
+        b->peak.bfloat16_all = cpl_peak(k, b->engine->pool, 1);
+    }
+}
+
+cpl_status cpl_bench_measure_peak(cpl_bench *b, cpl_error *err)
+{
+    cpl_pool *one;
     cpl_bench_tell(b, "peak of the processor …");
-    measure_operations(b, k->peak, &b->peak.float32_one, &b->peak.float32_all);
-    if (k->multiplies_bf16)
-        measure_operations(b, k->peak_bf16, &b->peak.bfloat16_one, &b->peak.bfloat16_all);
+    CPL_TRY(cpl_pool_new(&one, 1, err), err, "cannot measure the peak of one thread");
+    measure_operations(b, one);
+    cpl_pool_free(one);
     measure_reading(b);
     for (int i = 0; i < b->peak.readings; i++)
         if (b->peak.reading[i].all <= 0)

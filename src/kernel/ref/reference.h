@@ -23,6 +23,7 @@ void cpl_ref_activation_backward(int64_t n, cpl_activation f, const real *y, con
 void cpl_ref_add_rows(int64_t rows, int64_t n, const real *x, int64_t ldx, real *sum);
 void cpl_ref_adam(int64_t n, const real *g, real g_scale, real rate, real beta_1, real beta_2, real epsilon,
                   real rate_decay, real *w, real *m, real *v);
+double cpl_ref_multiply_adds(int64_t rounds, int bf16, real *sink);
 
 void cpl_ref_gru_forward(int64_t rows, int64_t u, const real *xg, const real *hg, const real *h, real *keep,
                          real *h_next);
@@ -60,7 +61,6 @@ void cpl_ref_layer_norm(int64_t rows, int64_t n, const real *x, const real *gamm
 void cpl_ref_layer_norm_backward(int64_t rows, int64_t n, const real *x, const real *gamma, const real *keep,
                                  const real *dy, real *dx, real *dgamma, real *dbeta);
 
-real cpl_ref_peak(int64_t steps, double *operations);
 real cpl_ref_read(int64_t n, const real *x);
 
 #endif

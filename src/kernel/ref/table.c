@@ -35,7 +35,6 @@ const cpl_kernels cpl_kernels_reference = {
     .layer_norm = cpl_ref_layer_norm,
     .layer_norm_backward = cpl_ref_layer_norm_backward,
     .adam = cpl_ref_adam,
-    .peak = cpl_ref_peak,
-    .peak_bf16 = cpl_ref_peak,
+    .multiply_adds = cpl_ref_multiply_adds,
     .read = cpl_ref_read,
 };

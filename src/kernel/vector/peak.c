@@ -1,51 +1,38 @@
-/* peak.c: what this instruction set can do at most, for benchmarks to compare with. */
-#include "kernel/vector/bf16.h"
+/* peak.c: multiply-adds and nothing else: the most that the arithmetic of this instruction set can do.
+ *
+ * CHAINS independent sums cover the latency of a multiply-add on two pipes and fit into 16 registers. A sum goes
+ * through its own product, so that no part of the work can be taken out of the loop; 0.5·x + 1 stays below 2. Numbers
+ * come through volatile memory, since a compiler that knew them could do the work itself. */
 #include "kernel/vector/gemm_tile.h"
 #include "kernel/vector/vector.h"
 
-/* Independent sums: as many as hide the latency of a multiply-add, and still fit into 16 registers with x and y. */
 enum { CHAINS = 12, STREAMS = 8 };
 
-INLINE float total(const vec *sum, int count)
+double CPL_FN(multiply_adds)(int64_t rounds, int bf16, float *sink)
 {
-    float all = 0.0f;
+    static const volatile float half = 0.5f, one = 1.0f;
+    vec a = splat(half), b = splat(one), sum[CHAINS], all = splat(0.0f);
 
-    for (int i = 0; i < count; i++)
-        all += sum_lanes(sum[i]);
-    return all;
-}
-
-float CPL_FN(peak)(int64_t steps, double *operations)
-{
-    vec sum[CHAINS], x = splat(0.999f), y = splat(0.001f);
-
+    UNROLL
     for (int i = 0; i < CHAINS; i++)
-        sum[i] = splat((float)i);
-    for (int64_t step = 0; step < steps; step++) {
+        sum[i] = b;
+    for (int64_t r = 0; bf16 && r < rounds; r++) {
         UNROLL
         for (int i = 0; i < CHAINS; i++)
-            sum[i] = fma_(sum[i], x, y);
+            sum[i] = dot_words(a, b, sum[i]);
     }
-    *operations = 2.0 * CHAINS * LANES * (double)steps;
-    return total(sum, CHAINS);
-}
-
-/* Words of 1e-5 in both places: the sums grow, and reach no infinity that would be slow somewhere. */
-float CPL_FN(peak_bf16)(int64_t steps, double *operations)
-{
-    vec near = round_bf16(splat(1e-5f)), x = join(near, near), sum[CHAINS];
-
-    for (int i = 0; i < CHAINS; i++)
-        sum[i] = splat((float)i);
-    for (int64_t step = 0; step < steps; step++) {
+    for (int64_t r = 0; !bf16 && r < rounds; r++) {
         UNROLL
         for (int i = 0; i < CHAINS; i++)
-            sum[i] = dot_words(x, x, sum[i]);
+            sum[i] = fma_(sum[i], a, b);
     }
-    *operations = 2.0 * CHAINS * LANES * TOGETHER * (double)steps;
-    return total(sum, CHAINS);
+    for (int i = 0; i < CHAINS; i++)
+        all = all + sum[i];
+    store_part(sink, 1, all);
+    return 2.0 * CHAINS * LANES * (double)(bf16 ? TOGETHER : 1) * (double)rounds;
 }
 
+/* The sum of x[n], in streams that hide the latency of an addition. */
 float CPL_FN(read)(int64_t n, const float *x)
 {
     vec sum[STREAMS];
@@ -60,5 +47,7 @@ float CPL_FN(read)(int64_t n, const float *x)
     }
     for (; i < n; i += LANES)
         sum[0] += load_part(x + i, width(n - i));
-    return total(sum, STREAMS);
+    for (int k = 1; k < STREAMS; k++)
+        sum[0] += sum[k];
+    return sum_lanes(sum[0]);
 }

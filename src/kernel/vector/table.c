@@ -40,7 +40,6 @@ const cpl_kernels CPL_JOIN(kernels, CPL_ISA) = {
     .layer_norm = CPL_FN(layer_norm),
     .layer_norm_backward = CPL_FN(layer_norm_backward),
     .adam = CPL_FN(adam),
-    .peak = CPL_FN(peak),
-    .peak_bf16 = CPL_FN(peak_bf16),
+    .multiply_adds = CPL_FN(multiply_adds),
     .read = CPL_FN(read),
 };

@@ -19,6 +19,7 @@ void CPL_FN(activation_backward)(int64_t n, cpl_activation f, const float *y, co
 void CPL_FN(add_rows)(int64_t rows, int64_t n, const float *x, int64_t ldx, float *sum);
 void CPL_FN(adam)(int64_t n, const float *g, float g_scale, float rate, float beta_1, float beta_2, float epsilon,
                   float rate_decay, float *w, float *m, float *v);
+double CPL_FN(multiply_adds)(int64_t rounds, int bf16, float *sink);
 
 void CPL_FN(gru_forward)(int64_t rows, int64_t u, const float *xg, const float *hg, const float *h, float *keep,
                          float *h_next);
@@ -56,8 +57,6 @@ void CPL_FN(layer_norm)(int64_t rows, int64_t n, const float *x, const float *ga
 void CPL_FN(layer_norm_backward)(int64_t rows, int64_t n, const float *x, const float *gamma, const float *keep,
                                  const float *dy, float *dx, float *dgamma, float *dbeta);
 
-float CPL_FN(peak)(int64_t steps, double *operations);
-float CPL_FN(peak_bf16)(int64_t steps, double *operations);
 float CPL_FN(read)(int64_t n, const float *x);
 
 #endif
