@@ -152,6 +152,8 @@ static cpl_status compile(cpl_program *p, cpl_model_function model, const void *
 cpl_status cpl_program_remake(cpl_program *p, cpl_error *err)
 {
     cpl_schedule *s = &p->schedule[CPL_TRAIN];
+    if (p->profile)
+        CPL_FAIL(err, CPL_USAGE, "the training schedule of '%s' cannot change while a profile of it is taken", p->name);
     int staged = s->graph->staged, block_rows = s->graph->block_rows;
     drop_schedule(s);
     cpl_status status = make_schedule(p, CPL_TRAIN, p->passes, err);

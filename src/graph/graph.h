@@ -145,6 +145,8 @@ int64_t cpl_node_last_size(const cpl_node *x);    /* of the last dimension; 0 fo
 
 /* Types of a call by position, NULL for −1 (for size contexts). */
 void cpl_call_sizes(const cpl_graph *g, const cpl_call *c, const cpl_binding *b, int threads, cpl_size_context *s);
+/* Operations of a call at these sizes. */
+double cpl_call_flops(const cpl_graph *g, const cpl_call *c, const cpl_binding *b, int threads);
 
 /* autodiff.c: appends backward calls for g->loss; gradients of trainable parameters go to the gradient block.
  * needs_gradient(parameter) decides what trains. Parameters that no gradient reaches are left untouched

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "graph/attributes.h"
+#include "graph/profile.h"
 
 /* ---- plans ---- */
 
@@ -177,6 +178,8 @@ void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_p
 {
     const cpl_call *c = &g->calls[index];
     cpl_run_context *r = &p->context;
+    if (p->profile)
+        cpl_profile_call_begin(p->profile, index);
     r->attributes = c->attributes;
     r->path = c->path;
     uint8_t *stage = p->block + plan->workspace[index];
@@ -198,6 +201,8 @@ void cpl_program_run_call(cpl_program *p, const cpl_graph *g, const cpl_memory_p
     (c->backward ? c->op->backward : c->op->forward)(r);
     if (p->part.active && stage_bytes > 0)
         cpl_program_unstage(p, g, c, stage);
+    if (p->profile)
+        cpl_profile_call_end(p->profile, index);
 }
 
 static cpl_status bind_sizes(cpl_program *p, cpl_error *err)
@@ -287,6 +292,8 @@ cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
     const cpl_graph *g = p->schedule[mode].graph;
     if (!g)
         CPL_FAIL(err, CPL_USAGE, "'%s' cannot be trained: it has no loss, or was compiled for inference", p->name);
+    if (p->profile)
+        cpl_profile_run_begin(p->profile, mode);
     CPL_TRY(cpl_program_carry_in(p, err), err, "cannot run '%s'", p->name);
     CPL_TRY(check_fed(p, err), err, "cannot run '%s'", p->name);
     CPL_TRY(bind_sizes(p, err), err, "cannot run '%s'", p->name);
@@ -322,7 +329,10 @@ cpl_status cpl_run(cpl_program *p, cpl_mode mode, cpl_error *err)
     p->ran = 1;
     p->last_mode = mode;
     p->step += mode == CPL_TRAIN;
-    return cpl_program_carry_out(p, err);
+    cpl_status status = cpl_program_carry_out(p, err);
+    if (p->profile)
+        cpl_profile_run_end(p->profile);
+    return status;
 }
 
 int cpl_program_place(const cpl_program *p, const char *word)
@@ -331,17 +341,22 @@ int cpl_program_place(const cpl_program *p, const char *word)
     return symbol >= 0 ? symbol : CPL_MAX_SYMBOLS - (word[0] == 's' ? 1 : 2);
 }
 
+/* A product has two products in its gradient; gradients that are ready were counted where they were made. */
+double cpl_call_flops(const cpl_graph *g, const cpl_call *c, const cpl_binding *b, int threads)
+{
+    if (!c->op->flops || (c->backward && (c->op->flags & CPL_OP_READY)))
+        return 0;
+    cpl_size_context s;
+    cpl_call_sizes(g, c, b, threads, &s);
+    return c->op->flops(&s) * (c->backward ? 2 : 1);
+}
+
 double cpl_program_flops(const cpl_program *p, cpl_mode mode, const cpl_binding *b)
 {
     const cpl_graph *g = p->schedule[mode].graph;
     double flops = 0;
-    for (size_t i = 0; g && i < g->call_count; i++) {
-        const cpl_call *c = &g->calls[i];
-        if (c->dead || !c->op->flops)
-            continue;
-        cpl_size_context s;
-        cpl_call_sizes(g, c, b, p->engine->threads, &s);
-        flops += c->op->flops(&s) * (c->backward ? 2 : 1); /* a product has two products in its gradient */
-    }
+    for (size_t i = 0; g && i < g->call_count; i++)
+        if (!g->calls[i].dead)
+            flops += cpl_call_flops(g, &g->calls[i], b, p->engine->threads);
     return flops;
 }

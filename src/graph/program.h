@@ -105,6 +105,7 @@ struct cpl_program {
     cpl_loop_step loop;            /* the step that runs now */
     cpl_carried *carried;
     size_t carried_count, carried_capacity;
+    struct cpl_profile *profile;   /* profile.h; NULL: nothing is measured */
     void *optimizer;               /* of cpl_adam, which this room does not know */
     void (*free_optimizer)(void *optimizer);
     void *plan_user;
