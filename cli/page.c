@@ -17,10 +17,19 @@ static const page pages[] = {
      "DIR/log.jsonl the history. A DIR that holds a run is only touched with --resume or --overwrite.\n"
      "On Ctrl-C the state is saved and --resume goes on from it; a second Ctrl-C ends at once.\n"
      "\n"
+     "--profile says at the end, also after Ctrl-C, where the time went. Phases: waiting for data,\n"
+     "feeding, forward, backward, optimizer, validation, translating examples, saving; no moment counts\n"
+     "twice. Nodes: each layer's operations, forward and backward ('again': recomputed to save memory),\n"
+     "with calls and milliseconds a step, share of the steps' time, GFLOP/s and their share of the\n"
+     "multiply-add peak, which is measured for 50 ms. 'busy' is the share of the threads' time in which\n"
+     "they computed. DIR/profile.json has all of it, and the first 10 steps and batches of validation\n"
+     "as a trace, which chrome://tracing and ui.perfetto.dev open. Results stay the same to the bit.\n"
+     "\n"
      "'couplet help config' lists the keys of a configuration.",
      "couplet train de-en.yaml\n"
      "couplet train de-en.yaml -o small --set model.units=128 --set training.epochs=10\n"
-     "couplet train de-en.yaml --resume"},
+     "couplet train de-en.yaml --resume\n"
+     "couplet train de-en.yaml -o profiled --profile --set training.max_steps=100"},
     {"plan",
      "Reads the data and builds the model as training would, and prints what it would cost: a data\n"
      "report, the layers with shapes and parameter counts, operations for each step, and exact memory\n"

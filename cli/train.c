@@ -52,6 +52,7 @@ int cpl_cli_train(const cpl_cli_command *self, int argc, char **argv)
         .freeze_count = flags.freeze.count,
         .memory = flags.memory,
         .threads = (int)flags.threads,
+        .profile = flags.profile,
         .on_step = cpl_cli_display_event,
         .on_validation = cpl_cli_display_event,
         .on_event = cpl_cli_display_event,

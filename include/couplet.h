@@ -478,7 +478,8 @@ CPL_API int64_t cpl_plans(const cpl_program *p);
 
 /* What a running training tells. Fields that an event does not fill are 0, NaN or NULL. */
 typedef struct cpl_progress_event {
-    const char *kind; /* "start", "step", "epoch", "validation", "example", "checkpoint", "report", "end" */
+    const char *kind; /* "start", "step", "epoch", "validation", "example", "checkpoint", "report", "profile",
+                       * "end" */
     int64_t epoch, epochs;               /* 1 …; epochs planned */
     int64_t step;                        /* updates so far */
     int64_t step_in_epoch, steps_in_epoch;
@@ -486,7 +487,7 @@ typedef struct cpl_progress_event {
     const char *val_figures;             /* of training.metrics, for a person: "val_bleu 15.20  val_exact 0.3460" */
     double elapsed_seconds, seconds_left; /* NaN before ten steps were timed */
     const char *source, *reference, *output; /* "example" */
-    const char *text;                        /* "report", "start", "end": lines for a person */
+    const char *text;                        /* "report", "start", "profile", "end": lines for a person */
 } cpl_progress_event;
 typedef void (*cpl_progress_callback)(void *user, const cpl_progress_event *event);
 
@@ -542,6 +543,8 @@ typedef struct cpl_train_options {
     int threads;                        /* 0: as the configuration says */
     const char *init;                   /* "MODEL" or "MODEL:PART" to begin with, added to training.init; NULL: none */
     const char *memory;                 /* training.memory, such as "2GiB"; NULL: as the configuration says */
+    int profile;                        /* 1: a "profile" event at the end says where the time went, as does the trace
+                                         * 'profile.json' in the folder */
     cpl_progress_callback on_step;       /* after each update; NULL: not called, as the two below */
     cpl_progress_callback on_validation; /* "validation" and "epoch": when validation figures are known */
     cpl_progress_callback on_event;      /* every other kind */

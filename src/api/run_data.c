@@ -39,6 +39,7 @@ cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_
     r->peak_before = cpl_peak_rss();
     r->message = o->message;
     r->user = o->user;
+    r->profile = o->profile;
     r->log = (cpl_log){.sink = collect, .user = r};
     if (!o->config_path)
         CPL_FAIL(err, CPL_USAGE, "there is no configuration to read");
@@ -64,7 +65,7 @@ cpl_status cpl_run_data_config(cpl_run_data *r, const cpl_train_options *o, cpl_
 static cpl_status make_trainer(cpl_run_data *r, const cpl_log *log, cpl_error *err)
 {
     cpl_trainer_options t = {.config = r->config, .data = r->data, .log = log, .bytes_before = r->bytes_before,
-                             .peak_before = r->peak_before, .mapped_bytes = r->mapped_bytes};
+                             .peak_before = r->peak_before, .mapped_bytes = r->mapped_bytes, .profile = r->profile};
     return cpl_trainer_new(&r->trainer, &t, err);
 }
 

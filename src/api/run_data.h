@@ -19,6 +19,7 @@ typedef struct cpl_run_data {
     const cpl_vocabulary *source, *target; /* theirs, or of a file; NULL: built from the data */
     const char *source_from, *target_from; /* which file or model, as the user wrote it */
     cpl_vocabulary *own_source, *own_target; /* of files */
+    int profile; /* 1: the trainer measures where its time goes */
     int resumed; /* 1: weights come from a checkpoint, so no vectors are read */
     uint64_t bytes_before, peak_before;
     uint64_t mapped_bytes; /* of a checkpoint that is open: see cpl_trainer_options */

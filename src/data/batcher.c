@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/order.h"
@@ -26,6 +27,8 @@ struct cpl_batcher {
     pthread_t thread;
     int has_thread, quit;
     int64_t wanted, ready;
+    cpl_batcher_watcher watcher;
+    void *watch_user;
     pthread_mutex_t lock;
     pthread_cond_t work, done;
 };
@@ -39,10 +42,12 @@ static void *prepare(void *argument)
             pthread_cond_wait(&b->work, &b->lock);
         if (b->quit)
             break;
-        int64_t pass = b->wanted;
+        int64_t pass = b->wanted, begun = cpl_clock_ns();
         pthread_mutex_unlock(&b->lock);
         cpl_order_make(&b->order, pass, b->ahead, b->ahead_starts);
         pthread_mutex_lock(&b->lock);
+        if (b->watcher)
+            b->watcher(b->watch_user, pass, begun, cpl_clock_ns());
         b->ready = pass;
         b->wanted = NO_PASS;
         pthread_cond_signal(&b->done);
@@ -181,6 +186,14 @@ static void load(cpl_batcher *b)
     b->ready = NO_PASS;
     b->wanted = b->pass + 1;
     pthread_cond_signal(&b->work);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void cpl_batcher_watch(cpl_batcher *b, cpl_batcher_watcher watcher, void *user)
+{
+    pthread_mutex_lock(&b->lock);
+    b->watcher = watcher;
+    b->watch_user = user;
     pthread_mutex_unlock(&b->lock);
 }
 

@@ -274,6 +274,10 @@ int64_t cpl_batcher_batches(const cpl_batcher *b); /* in a pass */
 void cpl_batcher_position(const cpl_batcher *b, int64_t *pass, int64_t *index);
 cpl_status cpl_batcher_seek(cpl_batcher *b, int64_t pass, int64_t index, cpl_error *err);
 uint64_t cpl_batcher_bytes(const cpl_batcher *b); /* memory held */
+/* For measuring: the batcher's own thread tells of each pass that it has prepared, from … to in cpl_clock_ns. NULL: no
+ * longer; once that returns, it tells no more. */
+typedef void (*cpl_batcher_watcher)(void *user, int64_t pass, int64_t from, int64_t to);
+void cpl_batcher_watch(cpl_batcher *b, cpl_batcher_watcher watcher, void *user);
 
 /* Upper bounds for every batch of every pass; the memory plan is made for them. */
 typedef struct cpl_batch_capacity {

@@ -87,6 +87,7 @@ typedef struct cpl_rundir {
     char *previous;    /* folder/checkpoint.previous.safetensors: the one before */
     char *incoming;    /* folder/checkpoint.new.safetensors: while a checkpoint is being written */
     char *log;         /* folder/log.jsonl */
+    char *profile;     /* folder/profile.json: where the time went, if that was asked for */
     int newest_is_bad; /* set by _load: the next save must not push the damaged file over the good one */
 } cpl_rundir;
 

@@ -28,7 +28,9 @@ cpl_status cpl_rundir_new(cpl_rundir **d, const char *folder, cpl_error *err)
     dir->previous = cpl_path_join(folder, "checkpoint.previous.safetensors");
     dir->incoming = cpl_path_join(folder, "checkpoint.new.safetensors");
     dir->log = cpl_path_join(folder, "log.jsonl");
-    if (!dir->folder || !dir->model || !dir->checkpoint || !dir->previous || !dir->incoming || !dir->log) {
+    dir->profile = cpl_path_join(folder, "profile.json");
+    if (!dir->folder || !dir->model || !dir->checkpoint || !dir->previous || !dir->incoming || !dir->log ||
+        !dir->profile) {
         cpl_rundir_free(dir);
         CPL_FAIL(err, CPL_FAILED, "no memory for the paths of '%s'", folder);
     }
@@ -46,6 +48,7 @@ void cpl_rundir_free(cpl_rundir *d)
     cpl_release(d->previous);
     cpl_release(d->incoming);
     cpl_release(d->log);
+    cpl_release(d->profile);
     cpl_release(d);
 }
 
@@ -205,7 +208,7 @@ cpl_status cpl_rundir_prune(const cpl_rundir *d, int64_t most, int64_t step, cpl
 cpl_status cpl_rundir_clear(const cpl_rundir *d, cpl_error *err)
 {
     CPL_TRY(cpl_rundir_prune(d, 0, 0, err), err, "cannot clear '%s'", d->folder);
-    const char *const paths[] = {d->checkpoint, d->previous, d->incoming, d->model, d->log};
+    const char *const paths[] = {d->checkpoint, d->previous, d->incoming, d->model, d->profile, d->log};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (unlink(paths[i]) != 0 && errno != ENOENT && errno != ENOTDIR)
             CPL_FAIL(err, CPL_FAILED, "cannot remove '%s': %s", paths[i], strerror(errno));

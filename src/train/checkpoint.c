@@ -24,7 +24,9 @@ static cpl_status save_texts(cpl_trainer *t, cpl_str *state, cpl_str *history, c
 cpl_status cpl_trainer_save(cpl_trainer *t, cpl_error *err)
 {
     cpl_str state = {0}, history = {0};
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_SAVING);
     cpl_status status = save_texts(t, &state, &history, err);
+    cpl_phase_end(t->profile, CPL_PHASE_SAVING, &begun);
     cpl_str_free(&state);
     cpl_str_free(&history);
     if (status != CPL_OK)
@@ -46,6 +48,7 @@ void cpl_trainer_use_average(cpl_trainer *t, int on)
 static cpl_status write_model(cpl_trainer *t, const char *path, cpl_error *err)
 {
     cpl_str state = {0}, history = {0};
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_SAVING);
     int before = t->averaged;
     cpl_status status = cpl_run_state_write(&t->state, &state, &history, err);
     cpl_trainer_use_average(t, 1);
@@ -55,6 +58,7 @@ static cpl_status write_model(cpl_trainer *t, const char *path, cpl_error *err)
         status = cpl_tensor_file_write(path, &set, err);
     }
     cpl_trainer_use_average(t, before);
+    cpl_phase_end(t->profile, CPL_PHASE_SAVING, &begun);
     cpl_str_free(&state);
     cpl_str_free(&history);
     return status;

@@ -319,6 +319,16 @@ void cpl_trainer_tell_plan(void *trainer, const char *reason, const cpl_binding 
     end(t, line);
 }
 
+void cpl_trainer_tell_profile(cpl_trainer *t, const char *text)
+{
+    cpl_json *line = begin(t, "profile");
+    cpl_train_profile_facts(t, line);
+    end(t, line);
+    cpl_progress_event e = event_of(t, "profile");
+    e.text = text;
+    send(t, &e);
+}
+
 void cpl_trainer_tell_end(cpl_trainer *t, const char *reason)
 {
     const cpl_stopping *s = &t->state.stopping;

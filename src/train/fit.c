@@ -4,8 +4,8 @@
  * behind model.safetensors, and a run that is killed at any moment does again exactly what was lost. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "train/trainer.h"
 
@@ -13,9 +13,7 @@
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)cpl_clock_ns();
 }
 
 double cpl_trainer_elapsed(const cpl_trainer *t)
@@ -65,6 +63,23 @@ static void end_epoch(cpl_trainer *t, const cpl_history_entry *h)
     t->epoch_offset = cpl_trainer_elapsed(t);
 }
 
+static cpl_status score(cpl_trainer *t, int *whole, cpl_error *err)
+{
+    if (t->wanted == 0)
+        return cpl_trainer_score(t, whole, err);
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_EXAMPLES);
+    cpl_status status = cpl_trainer_score(t, whole, err);
+    cpl_phase_end(t->profile, CPL_PHASE_EXAMPLES, &begun);
+    return status;
+}
+
+static void show_examples(cpl_trainer *t)
+{
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_EXAMPLES);
+    cpl_trainer_show_examples(t);
+    cpl_phase_end(t->profile, CPL_PHASE_EXAMPLES, &begun);
+}
+
 static cpl_status settle_now(cpl_trainer *t, cpl_error *err)
 {
     cpl_run_state *s = &t->state;
@@ -82,7 +97,7 @@ static cpl_status settle_now(cpl_trainer *t, cpl_error *err)
             return CPL_OK;
         h.val_loss = cpl_sums_loss(&sums);
         h.val_accuracy = cpl_sums_accuracy(&sums);
-        CPL_TRY(cpl_trainer_score(t, &whole, err), err, "cannot validate after step %lld", (long long)s->step);
+        CPL_TRY(score(t, &whole, err), err, "cannot validate after step %lld", (long long)s->step);
         if (!whole)
             return CPL_OK;
     }
@@ -100,7 +115,7 @@ static cpl_status settle_now(cpl_trainer *t, cpl_error *err)
         end_epoch(t, &h);
     s->due = 0;
     if (validate)
-        cpl_trainer_show_examples(t);
+        show_examples(t);
     reset_window(t, cpl_trainer_elapsed(t) - begun);
     return CPL_OK;
 }
@@ -260,6 +275,8 @@ static cpl_status begin(cpl_trainer *t, cpl_error *err)
     t->log = (cpl_log){.sink = cpl_trainer_tell_message, .user = t};
     cpl_trainer_tell_start(t);
     CPL_TRY(reserve(t, err), err, "cannot begin the run");
+    if (t->profiled)
+        CPL_TRY(cpl_train_profile_new(&t->profile, t, err), err, "cannot begin the run");
     t->saved_at = t->first_step_at = t->window.since = cpl_trainer_elapsed(t);
     return CPL_OK;
 }
@@ -291,6 +308,8 @@ cpl_status cpl_trainer_run(cpl_trainer *t, const cpl_fit_options *options, cpl_e
     int stopped = strcmp(reason, "signal") == 0;
     CPL_TRY(cpl_trainer_save(t, err), err, "cannot save the state of the run");
     CPL_TRY(final_model(t, stopped, err), err, "cannot save the model");
+    if (t->profile)
+        CPL_TRY(cpl_train_profile_tell(t, err), err, "cannot write the profile");
     cpl_trainer_tell_end(t, reason);
     if (t->log_status != CPL_OK) {
         if (err)

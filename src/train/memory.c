@@ -116,7 +116,7 @@ static void find_budget(cpl_trainer *t, const cpl_trainer_options *options, uint
 
 typedef struct fixed_parts {
     uint64_t weights, gradients, optimizer, average, data, batches, threads, files, writing, examples, sampling, graphs;
-    uint64_t code;
+    uint64_t code, profile;
 } fixed_parts;
 
 static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *options)
@@ -133,6 +133,7 @@ static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *
     f.batches = cpl_batcher_bytes(t->train) + (t->valid ? cpl_batcher_bytes(t->valid) : 0);
     f.threads = scratch + (uint64_t)e->threads * STACK_TOUCHED;
     f.writing = cpl_model_set_write_bytes(t->set);
+    f.profile = t->profiled ? cpl_train_profile_bytes(t->program) : 0;
     uint64_t named = f.weights + f.gradients + f.data + f.batches + f.files + scratch + f.examples + f.sampling;
     f.graphs = held > named ? held - named : 0;
     return f;
@@ -141,7 +142,7 @@ static fixed_parts count_fixed(const cpl_trainer *t, const cpl_trainer_options *
 static uint64_t sum(const fixed_parts *f)
 {
     return f->weights + f->gradients + f->optimizer + f->average + f->data + f->batches + f->threads + f->files +
-           f->writing + f->examples + f->sampling + f->graphs + f->code;
+           f->writing + f->examples + f->sampling + f->graphs + f->code + f->profile;
 }
 
 static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t reading, cpl_error *err)
@@ -169,6 +170,8 @@ static cpl_status list_parts(cpl_trainer *t, const fixed_parts *f, uint64_t read
         add(m, "examples", f->examples, 0);
     if (f->sampling > 0)
         add(m, "sampling", f->sampling, 0);
+    if (f->profile > 0)
+        add(m, "profile", f->profile, 0);
     add(m, "graphs", f->graphs, 0);
     add(m, "code", f->code, 0);
     /* Reading a large file for a small model takes more than training does: that peak lies behind us. */
@@ -250,7 +253,7 @@ cpl_status cpl_trainer_plan_memory(cpl_trainer *t, const cpl_trainer_options *op
     fixed_parts f = count_fixed(t, options);
     status = list_parts(t, &f, reading, err);
     m->whole_peak = m->peak;
-    find_budget(t, options, sum(&f) - f.optimizer - f.average - f.writing, f.gradients);
+    find_budget(t, options, sum(&f) - f.optimizer - f.average - f.writing - f.profile, f.gradients);
     if (status == CPL_OK && m->budget > 0)
         status = fit_budget(t, options, &f, reading, err);
     if (status == CPL_OK)

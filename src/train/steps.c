@@ -68,7 +68,9 @@ static cpl_status run_piece(cpl_trainer *t, const cpl_batch *b, unit *w, int64_t
     p->part = (cpl_batch_part){.active = part, .first = w->runs == 0, .first_sentence = w->sentences, .weight = share};
     w->sentences += pairs;
     w->runs++;
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_FEED);
     cpl_status status = feed(t, b, w->mode, first, pairs, err);
+    cpl_phase_end(t->profile, CPL_PHASE_FEED, &begun);
     return status == CPL_OK ? cpl_run(p, w->mode, err) : status;
 }
 
@@ -109,6 +111,14 @@ static void add_sums(cpl_sums *to, const cpl_sums *s)
     to->seen += s->seen, to->computed += s->computed;
 }
 
+static const cpl_batch *next_batch(cpl_trainer *t, cpl_batcher *from)
+{
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_DATA);
+    const cpl_batch *b = cpl_batcher_next(from);
+    cpl_phase_end(t->profile, CPL_PHASE_DATA, &begun);
+    return b;
+}
+
 /* How many batches the next update has: training.accumulate, or what is left of the pass, so that an end of a pass
  * always lies between two updates. Their labels, which weigh the parts, are counted ahead. */
 static cpl_status look_ahead(cpl_trainer *t, unit *w, int64_t *batches, cpl_error *err)
@@ -120,7 +130,7 @@ static cpl_status look_ahead(cpl_trainer *t, unit *w, int64_t *batches, cpl_erro
     *batches = t->training->accumulate < all - index ? t->training->accumulate : all - index;
     w->grouped = *batches > 1;
     for (int64_t i = 0; w->grouped && i < *batches; i++) {
-        const cpl_batch *b = cpl_batcher_next(t->train);
+        const cpl_batch *b = next_batch(t, t->train);
         w->labels += count_labels(t, b, 0, b->pairs);
     }
     return w->grouped ? cpl_batcher_seek(t->train, pass, index, err) : CPL_OK;
@@ -153,7 +163,28 @@ static double norm_if_needed(const cpl_trainer *t, int64_t step)
     return wanted ? cpl_optimizer_norm(t->optimizer) : (double)NAN;
 }
 
-cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
+static cpl_status sample(cpl_trainer *t, const cpl_batch *b, cpl_error *err)
+{
+    if (!t->sampler)
+        return CPL_OK;
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_SAMPLING);
+    cpl_status status = cpl_trainer_sample(t, b, err);
+    cpl_phase_end(t->profile, CPL_PHASE_SAMPLING, &begun);
+    return status;
+}
+
+static void update(cpl_trainer *t, int64_t step, cpl_step_result *r)
+{
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_OPTIMIZER);
+    r->rate = cpl_schedule_rate(t->training, step) * cpl_plateau_share(&t->state.plateau, t->training);
+    r->norm = norm_if_needed(t, step);
+    cpl_optimizer_update(t->optimizer, step, r->rate, r->norm);
+    if (t->average)
+        cpl_average_update(t->average, step);
+    cpl_phase_end(t->profile, CPL_PHASE_OPTIMIZER, &begun);
+}
+
+static cpl_status run_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
 {
     cpl_run_state *s = &t->state;
     const cpl_batch *b = NULL;
@@ -161,8 +192,8 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
     int64_t step = s->step + 1, batches;
     CPL_TRY(look_ahead(t, &w, &batches, err), err, "step %lld failed", (long long)step);
     for (int64_t i = 0; i < batches; i++) {
-        b = cpl_batcher_next(t->train);
-        CPL_TRY(cpl_trainer_sample(t, b, err), err, "step %lld failed", (long long)step);
+        b = next_batch(t, t->train);
+        CPL_TRY(sample(t, b, err), err, "step %lld failed", (long long)step);
         CPL_TRY(run_batch(t, b, &w, err), err, "step %lld failed", (long long)step);
     }
     *r = (cpl_step_result){.tokens = w.sums.tokens};
@@ -176,17 +207,21 @@ cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
         return CPL_OK;
     }
     warn_nan(t, r);
-    r->rate = cpl_schedule_rate(t->training, step) * cpl_plateau_share(&s->plateau, t->training);
-    r->norm = norm_if_needed(t, step);
-    cpl_optimizer_update(t->optimizer, step, r->rate, r->norm);
-    if (t->average)
-        cpl_average_update(t->average, step);
+    update(t, step, r);
     s->step = step;
     r->updated = 1;
     return CPL_OK;
 }
 
-cpl_status cpl_trainer_validate(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_error *err)
+cpl_status cpl_trainer_step(cpl_trainer *t, cpl_step_result *r, cpl_error *err)
+{
+    cpl_meter begun = cpl_profile_step_begin(t->profile);
+    cpl_status status = run_step(t, r, err);
+    cpl_profile_step_end(t->profile, &begun, t->state.step);
+    return status;
+}
+
+static cpl_status run_validation(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_error *err)
 {
     int64_t batches = cpl_batcher_batches(t->valid);
     *sums = (cpl_sums){0};
@@ -196,10 +231,19 @@ cpl_status cpl_trainer_validate(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_
         unit w = {.mode = CPL_EVALUATE};
         if (cpl_trainer_stopping(t))
             return CPL_OK;
-        CPL_TRY(run_batch(t, cpl_batcher_next(t->valid), &w, err), err, "validation batch %lld failed",
+        cpl_profile_validation_batch(t->profile);
+        CPL_TRY(run_batch(t, next_batch(t, t->valid), &w, err), err, "validation batch %lld failed",
                 (long long)i + 1);
         add_sums(sums, &w.sums);
     }
     *whole = 1;
     return CPL_OK;
+}
+
+cpl_status cpl_trainer_validate(cpl_trainer *t, cpl_sums *sums, int *whole, cpl_error *err)
+{
+    cpl_meter begun = cpl_phase_begin(t->profile, CPL_PHASE_VALIDATION);
+    cpl_status status = run_validation(t, sums, whole, err);
+    cpl_phase_end(t->profile, CPL_PHASE_VALIDATION, &begun);
+    return status;
 }

@@ -26,6 +26,7 @@ typedef struct cpl_trainer_options {
     uint64_t bytes_before; /* cpl_memory_live_bytes() before the data were read: what is not the run's */
     uint64_t peak_before;  /* cpl_peak_rss() at the same time */
     uint64_t mapped_bytes; /* of files that are mapped now and will be closed before the first step */
+    int profile;           /* 1: measures where the time goes, and tells it at the end */
 } cpl_trainer_options;
 
 /* Traces and compiles the model, checks every id of the data against it (A03), makes batches, plans the memory. What

@@ -158,6 +158,7 @@ cpl_status cpl_trainer_new(cpl_trainer **out, const cpl_trainer_options *options
     t->training = &options->config->training;
     t->data = options->data;
     t->model_step = -1;
+    t->profiled = options->profile;
     if (options->log)
         t->log = *options->log;
     cpl_status status = make_batchers(t, err);
@@ -195,6 +196,7 @@ void cpl_trainer_free(cpl_trainer *t)
     cpl_optimizer_free(t->optimizer);
     cpl_average_free(t->average);
     cpl_model_set_free(t->set);
+    cpl_train_profile_free(t->profile); /* its trace names calls of the program */
     cpl_program_free(t->program);
     cpl_batcher_free(t->train);
     cpl_batcher_free(t->valid);

@@ -6,6 +6,7 @@
 #include "metric/scorer.h"
 #include "train/average.h"
 #include "train/optimizer.h"
+#include "train/profile.h"
 #include "train/run_state.h"
 #include "train/schedule.h"
 #include "train/train.h"
@@ -70,6 +71,8 @@ struct cpl_trainer {
     int64_t model_step;              /* whose weights model.safetensors has; −1: there is none, or unknown */
     int warned_nan;
     cpl_window window;
+    int profiled;                    /* 1: cpl_trainer_options.profile */
+    cpl_train_profile *profile;      /* from the first step on, if profiled; else NULL */
 };
 
 /* One update's result, over all its batches. */
@@ -156,6 +159,7 @@ void cpl_trainer_tell_epoch(cpl_trainer *t, const cpl_history_entry *h, const cp
 void cpl_trainer_tell_example(cpl_trainer *t, const char *source, const char *reference, const char *output);
 void cpl_trainer_tell_checkpoint(cpl_trainer *t);
 void cpl_trainer_tell_plan(void *trainer, const char *reason, const cpl_binding *capacity, size_t bytes);
+void cpl_trainer_tell_profile(cpl_trainer *t, const char *text); /* text: the tables, for a person */
 void cpl_trainer_tell_end(cpl_trainer *t, const char *reason);
 /* A cpl_log_sink: to the log and to the caller. */
 void cpl_trainer_tell_message(void *trainer, cpl_log_level level, const char *text);

@@ -82,7 +82,7 @@ static inline void put_pairs_of_lengths(const char *name, int pairs, int longest
 typedef struct run {
     const char *folder;   /* inside top */
     const char *set[16];  /* "training.epochs=3", NULL-terminated */
-    int resume, overwrite;
+    int resume, overwrite, profile;
     int64_t stop_at;      /* step after which a stop is asked for; 0: never */
     volatile int stop;
     int64_t steps_seen;
@@ -118,7 +118,8 @@ static inline cpl_status train(run *r)
     snprintf(config, sizeof config, "%s/config.yaml", top);
     snprintf(folder, sizeof folder, "%s/%s", top, r->folder);
     cpl_train_options o = {.config_path = config, .folder = folder, .set = r->set, .resume = r->resume,
-                           .overwrite = r->overwrite, .on_step = on_progress, .on_validation = on_progress,
+                           .overwrite = r->overwrite, .profile = r->profile,
+                           .on_step = on_progress, .on_validation = on_progress,
                            .on_event = on_progress, .message = on_message, .user = r,
                            .stop = &r->stop};
     while (r->set[o.set_count])
