@@ -178,7 +178,8 @@ static inline cpl_kernels cpl_kernels_in_bf16(const cpl_kernels *table)
     return t;
 }
 
-/* The table chosen for this processor; COUPLET_ISA=ref|generic|avx2|avx512|avx512bf16 forces one. A name that is unknown, or that the processor lacks, is an error that lists what is there. */
+/* The table chosen for this processor; COUPLET_ISA=ref|generic|avx2|avx512|avx512bf16 forces one. A name that is
+ * unknown, or that the processor lacks, is an error that lists what is there. */
 cpl_status cpl_kernels_pick(const cpl_kernels **table, cpl_error *err);
 /* One table by name, or NULL when unknown or not for this processor. */
 const cpl_kernels *cpl_kernels_named(const char *name);
