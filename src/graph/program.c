@@ -341,14 +341,27 @@ int cpl_program_place(const cpl_program *p, const char *word)
     return symbol >= 0 ? symbol : CPL_MAX_SYMBOLS - (word[0] == 's' ? 1 : 2);
 }
 
-/* A product has two products in its gradient; gradients that are ready were counted where they were made. */
+/* The gradient of a product is two products, one for its first input and one for the weights: what is frozen has none,
+ * and of a loop's call the second may be a call of its own after it. Gradients that are ready were counted where they
+ * were made. */
+static int products_of(const cpl_call *c)
+{
+    int others = 0;
+    if (!c->backward)
+        return 1;
+    for (int k = 1; k < c->inputs; k++)
+        others |= c->din[k] >= 0;
+    return c->op->flags & CPL_OP_READY ? 0 : others + (c->din[0] >= 0);
+}
+
 double cpl_call_flops(const cpl_graph *g, const cpl_call *c, const cpl_binding *b, int threads)
 {
-    if (!c->op->flops || (c->backward && (c->op->flags & CPL_OP_READY)))
+    int products = c->op->flops ? products_of(c) : 0;
+    if (products == 0)
         return 0;
     cpl_size_context s;
     cpl_call_sizes(g, c, b, threads, &s);
-    return c->op->flops(&s) * (c->backward ? 2 : 1);
+    return c->op->flops(&s) * products;
 }
 
 double cpl_program_flops(const cpl_program *p, cpl_mode mode, const cpl_binding *b)

@@ -36,7 +36,7 @@ static void count_calls(int in_loop)
     cpl_program *p = compile(&t, 2);
     const cpl_graph *g = p->schedule[CPL_TRAIN].graph;
     cpl_profile *f;
-    double flops = 0, want = 0;
+    double flops = 0, want = 0, dense[2] = {0, 0}; /* of dense layers, forward and backward */
     int64_t calls = 0, sides = 0, in_loops = 0;
     MUST(cpl_profile_new(&f, p, NULL, err));
     for (int i = 0; i < RUNS; i++) {
@@ -52,10 +52,14 @@ static void count_calls(int in_loop)
         assert_true(row->meter.waited <= row->meter.ns);
         calls += row->meter.ns;
         flops += row->flops;
+        if (strcmp(g->calls[i].op->name, "linear") == 0)
+            dense[g->calls[i].backward] += row->flops;
         in_loops += g->calls[i].loop != 0 && !g->calls[i].dead;
     }
     assert_true((in_loops > 0) == in_loop);
     assert_true(fabs(flops - want) <= 1e-9 * want && want > 0);
+    /* One product for the input and one for the weights, together or, behind a loop, in two calls. */
+    assert_true(dense[0] > 0 && fabs(dense[1] - 2 * dense[0]) <= 1e-9 * dense[1]);
     for (int backward = 0; backward < 2; backward++) {
         assert_int_equal(cpl_profile_side(f, CPL_TRAIN, backward)->count, RUNS);
         sides += cpl_profile_side(f, CPL_TRAIN, backward)->ns;
@@ -80,6 +84,31 @@ static void calls_in_loops_are_counted_by_steps(void **state)
 {
     (void)state;
     count_calls(1);
+}
+
+/* A frozen layer's gradient has the product for its input alone; one that reads data, that for its weights alone. */
+static void two_layers(cpl_graph *g, const void *user)
+{
+    (void)user;
+    cpl_node *x = cpl_input(g, "x", CPL_REALS(3), "batch in");
+    x = cpl_dense(g, "first", x, &(cpl_dense_options){.units = 5});
+    x = cpl_dense(g, "second", x, &(cpl_dense_options){.units = 7});
+    cpl_minimize(g, cpl_sum(g, x));
+}
+
+static void gradients_are_counted_by_what_they_compute(void **state)
+{
+    (void)state;
+    cpl_program *p = compiled(two_layers, NULL, NULL);
+    cpl_binding four = {.batch = 4};
+    double first = 2.0 * 4 * 3 * 5, second = 2.0 * 4 * 5 * 7;
+    assert_true(cpl_program_flops(p, CPL_EVALUATE, &four) == first + second);
+    assert_true(cpl_program_flops(p, CPL_TRAIN, &four) == (first + second) + first + 2 * second);
+    cpl_program_free(p);
+    const char *const frozen[] = {"second"};
+    p = compiled(two_layers, NULL, &(cpl_compile_options){.freeze = frozen, .freeze_count = 1});
+    assert_true(cpl_program_flops(p, CPL_TRAIN, &four) == (first + second) + first + second);
+    cpl_program_free(p);
 }
 
 static void evaluation_has_rows_of_its_own(void **state)
@@ -244,6 +273,7 @@ static void busy_is_a_share_of_all_threads(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_call_of_the_schedule_is_counted),
     cmocka_unit_test(calls_in_loops_are_counted_by_steps),
+    cmocka_unit_test(gradients_are_counted_by_what_they_compute),
     cmocka_unit_test(evaluation_has_rows_of_its_own),
     cmocka_unit_test(bits_stay_the_same),
     cmocka_unit_test(the_schedule_must_not_change),
