@@ -37,6 +37,39 @@ typedef struct cpl_gemm {
     int64_t ldc;
 } cpl_gemm;
 
+/* ---- weights in a lower type ---- */
+
+typedef enum cpl_weight_type { CPL_WEIGHT_FLOAT32, CPL_WEIGHT_BFLOAT16, CPL_WEIGHT_INT8 } cpl_weight_type;
+
+enum { CPL_PACK = 16 }; /* columns that stand together */
+
+/* A right operand B[depth columns]; packed.h says how it stands, makes it and reads it. */
+typedef struct cpl_packed {
+    cpl_weight_type type; /* BFLOAT16 or INT8 */
+    int64_t columns, depth;
+    uint32_t *words;
+    float *scale;         /* INT8, of each column: a number is its byte · scale */
+    int32_t *sum;         /* INT8, of each column: the sum of its bytes */
+} cpl_packed;
+
+/* C[m n] = A[m depth] · columns from … from+n−1 of B + beta · C, beta 0 or 1 (0: C is not read).
+ *
+ * bfloat16: A is not rounded, sums are float, in the order of depth.
+ * int8: each row of A becomes bytes too: with L its largest |a|, q = a · (127 / L) rounded to the nearest, of two the
+ * even one. C = (Σ q · byte) · ((L / 127) · scale) + beta · C, each operation in float but for the sum, which is exact
+ * in 32 bits: all tables give the same bits. A row with a NaN or an infinity gives NaNs; one whose L is below 1e-30
+ * counts as zeros. */
+typedef struct cpl_gemm_packed {
+    int64_t m;
+    const real *a;
+    int64_t lda;
+    const cpl_packed *b;
+    int64_t from, n;
+    real beta;
+    real *c;
+    int64_t ldc;
+} cpl_gemm_packed;
+
 /* One step of additive attention: a query against the keys of one sentence where they stand among packed rows, key j
  * at k + at[j]·n, row j of the memory at m + at[j]·u. For loops, where a step reads all rows for a single query. */
 typedef struct cpl_additive_step {
@@ -58,6 +91,8 @@ typedef struct cpl_kernels {
     /* The same with A and B rounded to bfloat16 (to the nearest, of two to the even one); sums and C are not. */
     void (*gemm_bf16)(const cpl_gemm *g, void *scratch);
     int multiplies_bf16; /* 0: gemm_bf16 rounds, then multiplies as gemm does: no faster */
+    /* Products with weights in a lower type; scratch as for gemm. */
+    void (*gemm_packed)(const cpl_gemm_packed *g, void *scratch);
 
     /* y[i] += a · x[i];  y[i] = a · x[i];  y = x1 + x2;  y = x1 · x2 (y may be x1 or x2);  Σ x1·x2 */
     void (*axpy)(int64_t n, real a, const real *x, real *y);

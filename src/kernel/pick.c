@@ -21,7 +21,7 @@ int cpl_kernels_all(const cpl_kernels **tables, int most)
                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
                  __builtin_cpu_supports("fma");
 #ifdef CPL_HAVE_X86_BF16
-    if (avx512 && __builtin_cpu_supports("avx512bf16"))
+    if (avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni"))
         have[count++] = &cpl_kernels_avx512bf16;
 #endif
     if (avx512)

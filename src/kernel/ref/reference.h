@@ -11,6 +11,7 @@ double cpl_ref_sigmoid(double x);
 
 void cpl_ref_gemm(const cpl_gemm *g, void *scratch);
 void cpl_ref_gemm_bf16(const cpl_gemm *g, void *scratch);
+void cpl_ref_gemm_packed(const cpl_gemm_packed *g, void *scratch);
 double cpl_ref_round_bf16(double x); /* the nearest bfloat16, of two the even one */
 
 void cpl_ref_axpy(int64_t n, real a, const real *x, real *y);

@@ -7,6 +7,7 @@ const cpl_kernels cpl_kernels_reference = {
     .gemm_scratch = 0,
     .gemm = cpl_ref_gemm,
     .gemm_bf16 = cpl_ref_gemm_bf16,
+    .gemm_packed = cpl_ref_gemm_packed,
     .axpy = cpl_ref_axpy,
     .scale = cpl_ref_scale,
     .add = cpl_ref_add,

@@ -12,6 +12,7 @@ const cpl_kernels CPL_JOIN(kernels, CPL_ISA) = {
     .gemm = CPL_FN(gemm),
     .gemm_bf16 = CPL_FN(gemm_bf16),
     .multiplies_bf16 = TOGETHER == 2,
+    .gemm_packed = CPL_FN(gemm_packed),
     .axpy = CPL_FN(axpy),
     .scale = CPL_FN(scale),
     .add = CPL_FN(add),

@@ -8,6 +8,8 @@
 
 void CPL_FN(gemm)(const cpl_gemm *g, void *scratch);
 void CPL_FN(gemm_bf16)(const cpl_gemm *g, void *scratch);
+void CPL_FN(gemm_packed)(const cpl_gemm_packed *g, void *scratch);
+void CPL_FN(gemm_int8)(const cpl_gemm_packed *g, void *scratch);
 
 void CPL_FN(axpy)(int64_t n, float a, const float *x, float *y);
 void CPL_FN(scale)(int64_t n, float a, const float *x, float *y);

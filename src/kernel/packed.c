@@ -1,0 +1,124 @@
+/* packed.c: filling and reading packed weights, a column at a time: once when a model is loaded, and for rows of
+ * embeddings. */
+#include "kernel/packed.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t blocks_of(int64_t columns)
+{
+    return (columns + CPL_PACK - 1) / CPL_PACK;
+}
+
+/* Words of 32 bits that a column has: two bfloat16 or four bytes each. */
+static int64_t words_of(cpl_weight_type type, int64_t depth)
+{
+    return type == CPL_WEIGHT_BFLOAT16 ? (depth + 1) / 2 : (depth + 3) / 4;
+}
+
+size_t cpl_packed_bytes(cpl_weight_type type, int64_t columns, int64_t depth)
+{
+    int64_t wide = blocks_of(columns) * CPL_PACK;
+    int64_t sides = type == CPL_WEIGHT_INT8 ? 2 : 0; /* scale and sum */
+    return (size_t)(wide * (words_of(type, depth) + sides)) * sizeof(uint32_t);
+}
+
+void cpl_packed_place(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory)
+{
+    int64_t wide = blocks_of(columns) * CPL_PACK;
+    uint32_t *words = memory;
+    memset(memory, 0, cpl_packed_bytes(type, columns, depth));
+    *p = (cpl_packed){.type = type, .columns = columns, .depth = depth, .words = words};
+    if (type == CPL_WEIGHT_INT8) {
+        p->scale = (float *)(words + wide * words_of(type, depth));
+        p->sum = (int32_t *)(p->scale + wide);
+    }
+}
+
+/* Where word i of a column stands. */
+static uint32_t *word_at(const cpl_packed *p, int64_t column, int64_t i)
+{
+    int64_t block = column / CPL_PACK, words = words_of(p->type, p->depth);
+    return p->words + (block * words + i) * CPL_PACK + column % CPL_PACK;
+}
+
+static int8_t *byte_at(const cpl_packed *p, int64_t column, int64_t i)
+{
+    return (int8_t *)word_at(p, column, i / 4) + i % 4;
+}
+
+void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t step, float scale)
+{
+    const uint16_t *halves = numbers;
+    const int8_t *bytes = numbers;
+    int32_t sum = 0;
+    for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_BFLOAT16; i += 2) {
+        uint32_t second = i + 1 < p->depth ? halves[(i + 1) * step] : 0;
+        *word_at(p, column, i / 2) = (uint32_t)halves[i * step] << 16 | second;
+    }
+    if (p->type != CPL_WEIGHT_INT8)
+        return;
+    for (int64_t i = 0; i < p->depth; i++) {
+        *byte_at(p, column, i) = bytes[i * step];
+        sum += bytes[i * step];
+    }
+    p->scale[column] = scale;
+    p->sum[column] = sum;
+}
+
+static float of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+void cpl_packed_get(const cpl_packed *p, int64_t column, real *to)
+{
+    for (int64_t i = 0; i < p->depth; i++) {
+        if (p->type == CPL_WEIGHT_INT8) {
+            to[i] = (real)((float)*byte_at(p, column, i) * p->scale[column]);
+        } else {
+            uint32_t word = *word_at(p, column, i / 2);
+            to[i] = (real)of_bits(i % 2 ? word << 16 : word & 0xffff0000u);
+        }
+    }
+}
+
+void cpl_packed_copy(const cpl_packed *from, int64_t column, cpl_packed *to, int64_t at)
+{
+    int64_t words = words_of(from->type, from->depth);
+    for (int64_t i = 0; i < words; i++)
+        *word_at(to, at, i) = *word_at(from, column, i);
+    if (from->type == CPL_WEIGHT_INT8) {
+        to->scale[at] = from->scale[column];
+        to->sum[at] = from->sum[column];
+    }
+}
+
+/* ---- making them ---- */
+
+/* A scale that is no normal number would make the bytes meaningless: such weights are 0. */
+float cpl_to_int8(int64_t n, const float *x, int64_t step, int8_t *bytes, int64_t byte_step)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        largest = fabsf(x[i * step]) > largest ? fabsf(x[i * step]) : largest;
+    float scale = largest / 127.0f;
+    if (!isnormal(scale))
+        scale = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float q = scale > 0 ? rintf(x[i * step] / scale) : 0;
+        bytes[i * byte_step] = (int8_t)(q > 127 ? 127 : q < -127 ? -127 : q);
+    }
+    return scale;
+}
+
+uint16_t cpl_to_bfloat16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (isnan(x))
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
