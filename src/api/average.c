@@ -240,6 +240,8 @@ static cpl_status open_all(averaging *a, cpl_error *err)
         cpl_status status = path ? cpl_model_file_open(&a->files[i], path, err)
                                  : cpl_error_set(err, CPL_FAILED, "no memory for a path");
         cpl_release(path);
+        if (status == CPL_OK)
+            status = cpl_model_file_need_float32(a->files[i], a->names[i], "an average", err);
         if (status == CPL_OK && i > 0)
             status = agree(a, i, err);
         if (status != CPL_OK)

@@ -119,6 +119,9 @@ static cpl_status open_part(cpl_run_data *r, size_t i, cpl_error *err)
     if (status != CPL_OK)
         return status;
     const cpl_model_file *f = r->init[i];
+    status = cpl_model_file_need_float32(f, part->path, "training", err);
+    if (status != CPL_OK)
+        return status;
     status = refuse_vectors(r, f, part->part, err);
     if (status != CPL_OK)
         return status;
@@ -145,7 +148,7 @@ cpl_status cpl_run_data_open_init(cpl_run_data *r, cpl_error *err)
 
 cpl_status cpl_run_data_load_init(cpl_run_data *r, cpl_error *err)
 {
-    const cpl_parameters *p = cpl_trainer_program(r->trainer)->engine->parameters;
+    cpl_parameters *p = cpl_trainer_program(r->trainer)->engine->parameters;
     for (size_t i = 0; i < r->init_count; i++) {
         const cpl_config_part *part = &r->config->training.init.items[i];
         cpl_str table = {0};

@@ -69,6 +69,8 @@ cpl_status cpl_export_keras(const cpl_keras_export_options *o, cpl_error *err)
     CPL_TRY(cpl_model_open(&m, o->model, 1, err), err, "cannot read the model");
     cpl_status status = cpl_model_whole(m, err);
     if (status == CPL_OK)
+        status = cpl_model_file_need_float32(m->file, o->model, "an export", err);
+    if (status == CPL_OK)
         status = cpl_keras_check(m->file->config, err);
     if (status == CPL_OK)
         status = write_weights(m, o->output, err);

@@ -46,6 +46,7 @@ static cpl_status load(cpl_model *m, int threads, int encoder_alone, cpl_error *
     CPL_TRY(cpl_codec_new(&m->source, rules_of(&f->config->text.source), f->source, err), err, "cannot use '%s'",
             m->path);
     CPL_TRY(cpl_engine_new(&m->engine, threads, 0, err), err, "cannot use '%s'", m->path);
+    cpl_parameters_defer(m->engine->parameters);
     if (encoder_alone)
         CPL_TRY(load_encoder(m, err), err, "cannot use '%s' as an encoder", m->path);
     else

@@ -9,26 +9,33 @@
 #include "base/memory.h"
 #include "decode/internal.h"
 
-static const real *parameter(const cpl_decoder *d, const char *layer, const char *part, int64_t *in)
+/* data and packed are NULL where the model has no such parameter. */
+static cpl_tensor parameter(const cpl_decoder *d, const char *layer, const char *part, int64_t *in)
 {
     char path[120];
     const cpl_parameters *p = d->step->engine->parameters;
     snprintf(path, sizeof path, "%s.%s", layer, part);
     int i = cpl_parameters_find(p, path);
     if (i < 0)
-        return NULL;
+        return (cpl_tensor){.data = NULL};
     if (in)
         *in = cpl_parameters_at(p, (size_t)i)->elements / d->vocabulary;
-    return cpl_parameters_value(p, (size_t)i);
+    return (cpl_tensor){.data = cpl_parameters_value(p, (size_t)i),
+                        .packed = cpl_parameters_at(p, (size_t)i)->packed};
 }
 
 static void gather(cpl_decode_shortlist *s, const cpl_decode_batch *b, int64_t vocabulary)
 {
     int64_t extra = b->list_count - s->first;
-    for (int64_t i = 0; s->tied && i < extra; i++)
-        memcpy(s->columns + i * s->in, s->kernel + b->list[s->first + i] * s->in, (size_t)s->in * sizeof(real));
-    for (int64_t k = 0; !s->tied && k < s->in; k++) {
-        const real *from = s->kernel + k * vocabulary;
+    int floats = !s->kernel.packed;
+    if (!floats)
+        cpl_packed_place(&s->packed, s->kernel.packed->type, extra, s->in, s->columns);
+    for (int64_t i = 0; !floats && i < extra; i++)
+        cpl_packed_copy(s->kernel.packed, b->list[s->first + i], &s->packed, i);
+    for (int64_t i = 0; floats && s->tied && i < extra; i++)
+        memcpy(s->columns + i * s->in, s->kernel.data + b->list[s->first + i] * s->in, (size_t)s->in * sizeof(real));
+    for (int64_t k = 0; floats && !s->tied && k < s->in; k++) {
+        const real *from = s->kernel.data + k * vocabulary;
         real *to = s->columns + k * extra;
         for (int64_t i = 0; i < extra; i++)
             to[i] = from[b->list[s->first + i]];
@@ -47,12 +54,15 @@ cpl_status cpl_shortlist_begin(cpl_decoder *d, const cpl_decode_batch *b, cpl_er
     const char *layer = d->description.projection;
     s->tied = d->description.table != NULL;
     s->kernel = parameter(d, s->tied ? d->description.table : layer, "kernel", &s->in);
-    s->whole_bias = parameter(d, layer, "bias", NULL);
-    if (!s->kernel)
+    s->whole_bias = parameter(d, layer, "bias", NULL).data;
+    if (!s->kernel.data && !s->kernel.packed)
         CPL_FAIL(err, CPL_FAILED, "the model has no projection '%s'", layer);
     for (s->first = 0; s->first < b->list_count && b->list[s->first] == s->first;)
         s->first++;
-    if (cpl_grow(&s->columns, &s->columns_capacity, (size_t)((b->list_count - s->first) * s->in) + 1, sizeof(real)) ||
+    int64_t extra = b->list_count - s->first;
+    size_t room = s->kernel.packed ? cpl_packed_bytes(s->kernel.packed->type, extra, s->in) / sizeof(real)
+                                   : (size_t)(extra * s->in);
+    if (cpl_grow(&s->columns, &s->columns_capacity, room + 1, sizeof(real)) ||
         cpl_grow(&s->bias, &s->bias_capacity, (size_t)b->list_count, sizeof(real)))
         CPL_FAIL(err, CPL_FAILED, "out of memory for a short list of %lld entries", (long long)b->list_count);
     gather(s, b, d->vocabulary);
@@ -83,10 +93,11 @@ static cpl_status project(cpl_decoder *d, const cpl_decode_batch *b, int64_t wid
     if (cpl_grow(&s->logits, &s->logits_capacity, (size_t)(x.rows * n) + 1, sizeof(real)))
         CPL_FAIL(err, CPL_FAILED, "out of memory for %lld rows of logits", (long long)x.rows);
     cpl_gemm g = {.transpose_b = s->tied, .m = x.rows, .n = first, .k = s->in, .a = x.data, .lda = s->in,
-                  .b = s->kernel, .ldb = s->tied ? s->in : d->vocabulary, .c = s->logits, .ldc = n};
-    cpl_run_gemm(&r, &g);
-    g.n = extra, g.ldb = s->tied ? s->in : extra, g.b = s->columns, g.c = s->logits + first;
-    cpl_run_gemm(&r, &g);
+                  .ldb = s->tied ? s->in : d->vocabulary, .c = s->logits, .ldc = n};
+    cpl_tensor others = {.data = s->columns, .packed = s->kernel.packed ? &s->packed : NULL};
+    cpl_run_weights(&r, &g, &s->kernel, 0);
+    g.n = extra, g.ldb = s->tied ? s->in : extra, g.c = s->logits + first;
+    cpl_run_weights(&r, &g, &others, 0);
     e->kernels->bias_activation(x.rows, n, s->logits, s->bias, CPL_LINEAR, s->logits);
     *logits = (cpl_tensor){.data = s->logits, .rows = x.rows, .width = n};
     leave_out(d, b, width, logits);

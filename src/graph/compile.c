@@ -125,6 +125,40 @@ static void drop_schedule(cpl_schedule *s)
     *s = (cpl_schedule){.graph = NULL};
 }
 
+static void read_as(const cpl_graph *g, int value, int how)
+{
+    if (value >= 0 && g->values[value].storage == CPL_STORE_PARAMETER)
+        cpl_parameters_at(g->parameters, (size_t)g->values[value].parameter)->read_as |= how;
+}
+
+/* Notes how the schedule reads each parameter, which decides whether it may be of a lower type. */
+static void note_readers(const cpl_graph *g)
+{
+    for (size_t i = 0; i < g->call_count; i++) {
+        const cpl_call *c = &g->calls[i];
+        for (int k = 0; k < c->inputs && !c->dead; k++)
+            read_as(g, c->in[k], c->op->weights & 1u << k  ? CPL_READ_COLUMNS
+                                 : c->op->tables & 1u << k ? CPL_READ_ROWS
+                                                           : CPL_READ_PLAIN);
+    }
+    for (size_t i = 0; i < g->output_count; i++)
+        read_as(g, g->outputs[i].value, CPL_READ_PLAIN);
+}
+
+/* Weights that were loaded in a lower type must be read as before, and do not train. */
+static cpl_status check_packed(const cpl_program *p, cpl_error *err)
+{
+    const cpl_parameters *store = p->engine->parameters;
+    for (size_t i = 0; i < cpl_parameters_count(store); i++) {
+        const cpl_parameter_info *info = cpl_parameters_at(store, i);
+        if (info->packed && p->schedule[CPL_TRAIN].graph)
+            CPL_FAIL(err, CPL_USAGE, "the weights are for inference: '%s' is not float32", info->path);
+        if (info->packed && !cpl_parameters_packable(info, info->packed->type))
+            CPL_FAIL(err, CPL_FAILED, "'%s' is not float32, but '%s' reads it as plain numbers", info->path, p->name);
+    }
+    return CPL_OK;
+}
+
 static cpl_status compile(cpl_program *p, cpl_model_function model, const void *user, const cpl_compile_options *o,
                           cpl_error *err)
 {
@@ -139,6 +173,10 @@ static cpl_status compile(cpl_program *p, cpl_model_function model, const void *
         status = make_schedule(p, CPL_TRAIN, p->passes, err);
         if (status == CPL_OK)
             warn_unreached(p);
+    }
+    if (status == CPL_OK) {
+        note_readers(p->schedule[CPL_EVALUATE].graph);
+        status = check_packed(p, err);
     }
     if (status == CPL_OK)
         cpl_program_tell_graph(p);

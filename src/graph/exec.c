@@ -17,8 +17,19 @@ void cpl_run_tasks(const cpl_run_context *r, int64_t tasks, cpl_task task, void 
 typedef struct tiles {
     const cpl_run_context *r;
     const cpl_gemm *g;
+    const cpl_packed *packed;      /* B, in a lower type: columns from `from` on; NULL: g->b */
+    int64_t from;
     int64_t rows, columns, across; /* of a tile; tiles in one row of tiles */
 } tiles;
+
+/* The product g with columns from `from` on of packed weights. */
+static void packed_product(const cpl_run_context *r, const cpl_gemm *g, const cpl_packed *packed, int64_t from,
+                           int thread)
+{
+    cpl_gemm_packed p = {.m = g->m, .a = g->a, .lda = g->lda, .b = packed, .from = from, .n = g->n, .beta = g->beta,
+                         .c = g->c, .ldc = g->ldc};
+    r->kernels->gemm_packed(&p, r->scratch ? r->scratch[thread] : NULL);
+}
 
 static void run_tile(void *arguments, int64_t task, int thread)
 {
@@ -28,8 +39,12 @@ static void run_tile(void *arguments, int64_t task, int thread)
     g.m = g.m - i < t->rows ? g.m - i : t->rows;
     g.n = g.n - j < t->columns ? g.n - j : t->columns;
     g.a += g.transpose_a ? i : i * g.lda;
-    g.b += g.transpose_b ? j * g.ldb : j;
     g.c += i * g.ldc + j;
+    if (t->packed) {
+        packed_product(t->r, &g, t->packed, t->from + j, thread);
+        return;
+    }
+    g.b += g.transpose_b ? j * g.ldb : j;
     t->r->kernels->gemm(&g, t->r->scratch ? t->r->scratch[thread] : NULL);
 }
 
@@ -58,9 +73,9 @@ static void cut(const cpl_run_context *r, const cpl_gemm *g, int64_t *down, int6
     }
 }
 
-void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g)
+static void run_product(const cpl_run_context *r, const cpl_gemm *g, const cpl_packed *packed, int64_t from)
 {
-    tiles t = {.r = r, .g = g, .rows = g->m, .columns = g->n, .across = 1};
+    tiles t = {.r = r, .g = g, .packed = packed, .from = from, .rows = g->m, .columns = g->n, .across = 1};
     if (g->m <= 0 || g->n <= 0)
         return;
     if ((double)g->m * (double)g->n * (double)g->k > 2e5) {
@@ -71,6 +86,43 @@ void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g)
     }
     t.across = (g->n + t.columns - 1) / t.columns;
     cpl_run_tasks(r, (g->m + t.rows - 1) / t.rows * t.across, run_tile, &t);
+}
+
+void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g)
+{
+    run_product(r, g, NULL, 0);
+}
+
+/* ---- weights, whatever their type ---- */
+
+static cpl_gemm with_floats(const cpl_gemm *g, const cpl_tensor *w, int64_t from)
+{
+    cpl_gemm product = *g;
+    product.b = w->data + (g->transpose_b ? from * g->ldb : from);
+    return product;
+}
+
+void cpl_run_weights(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, int64_t from)
+{
+    cpl_gemm product = w->packed ? *g : with_floats(g, w, from);
+    run_product(r, &product, w->packed, from);
+}
+
+void cpl_weights_product(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, int64_t from, int thread)
+{
+    cpl_gemm product = w->packed ? *g : with_floats(g, w, from);
+    if (w->packed)
+        packed_product(r, &product, w->packed, from, thread);
+    else
+        r->kernels->gemm(&product, r->scratch[thread]);
+}
+
+void cpl_table_row(const cpl_tensor *w, int64_t i, int64_t n, real *to)
+{
+    if (w->packed)
+        cpl_packed_get(w->packed, i, to);
+    else
+        memcpy(to, w->data + i * n, (size_t)n * sizeof *to);
 }
 
 /* ---- sums, zeros, copies ---- */

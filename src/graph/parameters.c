@@ -18,6 +18,8 @@ struct cpl_parameters {
     real *values;
     size_t allocated;       /* items that have values */
     int64_t allocated_elements;
+    int deferred;           /* no values yet: a file has them */
+    int loaded;             /* values come from a file and need no initialiser */
 };
 
 cpl_parameters *cpl_parameters_new(void)
@@ -38,6 +40,9 @@ void cpl_parameters_free(cpl_parameters *p)
 {
     if (!p)
         return;
+    for (size_t i = 0; i < p->count; i++)
+        if (p->items[i]->packed)
+            cpl_release(p->items[i]->packed->words);
     cpl_arena_free(p->arena);
     cpl_map_free(p->by_path);
     cpl_release(p->items);
@@ -137,12 +142,14 @@ int cpl_parameters_add(cpl_parameters *p, const cpl_parameter_info *wanted, cpl_
     return (int)p->count++;
 }
 
-/* Gives what is trainable its slots. */
+/* Gives what is trainable its slots, and what is not packed its place among the values. */
 static void lay_out(cpl_parameters *p)
 {
-    p->slot_elements = 0;
+    p->slot_elements = p->block_elements = 0;
     for (size_t i = 0; i < p->count; i++) {
         cpl_parameter_info *info = p->items[i];
+        info->offset = p->block_elements;
+        p->block_elements += info->packed ? 0 : aligned(info->elements);
         info->slot = info->trainable ? p->slot_elements : -1;
         p->slot_elements += info->trainable ? aligned(info->elements) : 0;
     }
@@ -181,7 +188,6 @@ void cpl_parameters_truncate(cpl_parameters *p, size_t count)
 {
     if (count >= p->count)
         return;
-    p->block_elements = p->items[count]->offset;
     p->count = count;
     lay_out(p);
     if (p->allocated > count) {
@@ -205,7 +211,7 @@ size_t cpl_parameters_bytes(const cpl_parameters *p)
 
 cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *err)
 {
-    if (p->allocated == p->count && p->values)
+    if (p->deferred || (p->allocated == p->count && p->values))
         return CPL_OK;
     real *values = cpl_alloc_aligned(cpl_parameters_bytes(p) + 64, 64);
     if (!values)
@@ -214,7 +220,7 @@ cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *
         memcpy(values, p->values, (size_t)p->allocated_elements * sizeof(real));
     cpl_release(p->values);
     p->values = values;
-    for (size_t i = p->allocated; i < p->count; i++)
+    for (size_t i = p->allocated; i < p->count && !p->loaded; i++)
         cpl_initialize(p->items[i], seed, values + p->items[i]->offset);
     p->allocated = p->count;
     p->allocated_elements = p->block_elements;
@@ -223,10 +229,52 @@ cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *
 
 real *cpl_parameters_value(const cpl_parameters *p, size_t i)
 {
-    return p->values + p->items[i]->offset;
+    return p->items[i]->packed ? NULL : p->values + p->items[i]->offset;
 }
 
 real *cpl_parameters_values(const cpl_parameters *p)
 {
     return p->values;
+}
+
+/* ---- values that come from a file ---- */
+
+void cpl_parameters_defer(cpl_parameters *p)
+{
+    p->deferred = p->loaded = 1;
+}
+
+cpl_status cpl_parameters_settle(cpl_parameters *p, cpl_error *err)
+{
+    p->deferred = 0;
+    return cpl_parameters_allocate(p, 0, err);
+}
+
+int cpl_parameters_packable(const cpl_parameter_info *info, cpl_weight_type type)
+{
+    if (info->rank != 2 || (info->read_as != CPL_READ_COLUMNS && info->read_as != CPL_READ_ROWS))
+        return 0;
+    return type != CPL_WEIGHT_INT8 || info->size[info->read_as == CPL_READ_ROWS] <= CPL_PACKED_DEPTH;
+}
+
+cpl_status cpl_parameters_pack(cpl_parameters *p, size_t i, cpl_weight_type type, cpl_packed **packed, cpl_error *err)
+{
+    cpl_parameter_info *info = p->items[i];
+    int rows = info->read_as == CPL_READ_ROWS;
+    if (!cpl_parameters_packable(info, type))
+        CPL_FAIL(err, CPL_FAILED, "'%s' is read as plain numbers and has to be float32", info->path);
+    int64_t columns = info->size[!rows], depth = info->size[rows];
+    *packed = cpl_arena_alloc(p->arena, sizeof **packed);
+    void *memory = *packed ? cpl_alloc_aligned(cpl_packed_bytes(type, columns, depth) + 64, 64) : NULL;
+    if (!memory)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for '%s'", info->path);
+    cpl_packed_place(*packed, type, columns, depth, memory);
+    info->packed = *packed;
+    cpl_release(p->values);
+    p->values = NULL;
+    p->allocated = 0;
+    p->allocated_elements = 0;
+    p->loaded = 1;
+    lay_out(p);
+    return CPL_OK;
 }

@@ -7,9 +7,16 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "couplet.h"
-#include "kernel/kernel.h"
+#include "kernel/packed.h"
 
 enum { CPL_PARAMETER_RANK = 3 };
+
+/* How compiled programs read a parameter, besides as plain floats: by a call that knows weights in a lower type. */
+enum {
+    CPL_READ_COLUMNS = 1 << 0, /* a right operand of products, [depth columns] */
+    CPL_READ_ROWS = 1 << 1,    /* a table, [columns depth]: rows are taken, or are the columns of a product */
+    CPL_READ_PLAIN = 1 << 2    /* any other way */
+};
 
 typedef struct cpl_parameter_info {
     const char *path; /* "decoder.rnn.kernel" */
@@ -23,6 +30,8 @@ typedef struct cpl_parameter_info {
     const char *where; /* "file.c:12": who made it first */
     int reached;       /* a gradient reaches it (set by differentiation) */
     int trainable;     /* 0: frozen. Set by cpl_parameters_set_trainable */
+    int read_as;       /* CPL_READ_… of all programs that were compiled */
+    const cpl_packed *packed; /* in a lower type; there are no floats then. Set by cpl_parameters_pack */
 } cpl_parameter_info;
 
 typedef struct cpl_parameters cpl_parameters;
@@ -56,8 +65,19 @@ cpl_status cpl_parameters_no_match(const cpl_parameters *p, const char *pattern,
 /* Allocates values for what is new since the last call; new ones are initialised from (seed, path). Pointers from
  * before a call that added parameters are stale. */
 cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *err);
-real *cpl_parameters_value(const cpl_parameters *p, size_t i);
+real *cpl_parameters_value(const cpl_parameters *p, size_t i); /* NULL when packed */
 real *cpl_parameters_values(const cpl_parameters *p); /* the whole block */
+
+/* ---- values that come from a file: they are not initialised, and may be of a lower type ---- */
+
+/* Until cpl_parameters_settle no values are allocated, so that none of a lower type ever exists in float. */
+void cpl_parameters_defer(cpl_parameters *p);
+/* Gives parameter i packed memory, all 0, in place of floats; it must be read in one way, as columns or as rows. Values
+ * of others are lost: pack before anything is loaded. For inference alone. */
+cpl_status cpl_parameters_pack(cpl_parameters *p, size_t i, cpl_weight_type type, cpl_packed **packed, cpl_error *err);
+/* 1 when the parameter is read in one way, and so may be packed. */
+int cpl_parameters_packable(const cpl_parameter_info *info, cpl_weight_type type);
+cpl_status cpl_parameters_settle(cpl_parameters *p, cpl_error *err);
 
 /* Fills x by the initialiser (initialize.c), a pure function of (seed, path). */
 void cpl_initialize(const cpl_parameter_info *info, uint64_t seed, real *x);

@@ -161,6 +161,10 @@ static void set_tensor(const cpl_program *p, const cpl_graph *g, const cpl_memor
     t->width = cpl_type_width(&v->type);
     if (!present)
         return;
+    if (v->storage == CPL_STORE_PARAMETER)
+        t->packed = cpl_parameters_at(p->engine->parameters, (size_t)v->parameter)->packed;
+    if (t->packed)
+        return;
     size_t element = v->type.element == CPL_ELEMENT_ID ? sizeof(int32_t) : sizeof(real);
     size_t shift = p->loop.active ? loop_shift(p, &v->type) * element : 0;
     if (v->input >= 0)

@@ -10,6 +10,7 @@ static void value_tensor(cpl_program *p, int value, cpl_tensor *t)
     t->type = &v->type;
     t->rows = cpl_type_rows(&v->type, &p->binding);
     t->width = cpl_type_width(&v->type);
+    t->packed = NULL; /* what is an output is read as plain numbers */
     if (v->input >= 0)
         t->data = p->inputs[v->input].data;
     else if (v->storage == CPL_STORE_PARAMETER)

@@ -26,7 +26,8 @@ typedef enum cpl_dtype {
     CPL_DTYPE_I64,
     CPL_DTYPE_BOOL,
     CPL_DTYPE_U8,
-    CPL_DTYPE_BF16
+    CPL_DTYPE_BF16,
+    CPL_DTYPE_I8
 } cpl_dtype;
 size_t cpl_dtype_bytes(cpl_dtype dtype);
 const char *cpl_dtype_name(cpl_dtype dtype); /* "F32" … as in the file */

@@ -11,7 +11,7 @@ static const struct {
 } dtypes[] = {
     [CPL_DTYPE_F32] = {"F32", 4},   [CPL_DTYPE_F64] = {"F64", 8},   [CPL_DTYPE_I32] = {"I32", 4},
     [CPL_DTYPE_I64] = {"I64", 8},   [CPL_DTYPE_BOOL] = {"BOOL", 1}, [CPL_DTYPE_U8] = {"U8", 1},
-    [CPL_DTYPE_BF16] = {"BF16", 2},
+    [CPL_DTYPE_BF16] = {"BF16", 2}, [CPL_DTYPE_I8] = {"I8", 1},
 };
 
 size_t cpl_dtype_bytes(cpl_dtype dtype)

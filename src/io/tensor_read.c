@@ -93,7 +93,7 @@ static cpl_status read_tensor(cpl_tensor_file *f, cpl_tensor_entry *t, const cpl
         CPL_FAIL(err, CPL_FAILED, "it has no dtype");
     char shown[NAME_SHOWN];
     if (!cpl_dtype_named(&t->dtype, dtype))
-        CPL_FAIL(err, CPL_FAILED, "its dtype is '%s', expected F32, F64, I32, I64, BOOL, U8 or BF16",
+        CPL_FAIL(err, CPL_FAILED, "its dtype is '%s', expected F32, F64, I32, I64, BOOL, U8, I8 or BF16",
                  cpl_escape(shown, sizeof shown, dtype, strlen(dtype)));
     cpl_status status = read_shape(t, cpl_json_get(value, "shape"), err);
     if (status != CPL_OK)

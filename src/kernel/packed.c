@@ -75,21 +75,24 @@ static float of_bits(uint32_t bits)
 
 void cpl_packed_get(const cpl_packed *p, int64_t column, real *to)
 {
-    for (int64_t i = 0; i < p->depth; i++) {
-        if (p->type == CPL_WEIGHT_INT8) {
-            to[i] = (real)((float)*byte_at(p, column, i) * p->scale[column]);
-        } else {
-            uint32_t word = *word_at(p, column, i / 2);
-            to[i] = (real)of_bits(i % 2 ? word << 16 : word & 0xffff0000u);
-        }
+    const uint32_t *word = word_at(p, column, 0);
+    for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_BFLOAT16; i++) {
+        uint32_t pair = word[i / 2 * CPL_PACK];
+        to[i] = (real)of_bits(i % 2 ? pair << 16 : pair & 0xffff0000u);
+    }
+    for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_INT8; i++) {
+        const int8_t *four = (const int8_t *)(word + i / 4 * CPL_PACK);
+        to[i] = (real)((float)four[i % 4] * p->scale[column]);
     }
 }
 
 void cpl_packed_copy(const cpl_packed *from, int64_t column, cpl_packed *to, int64_t at)
 {
     int64_t words = words_of(from->type, from->depth);
+    uint32_t *put = word_at(to, at, 0);
+    const uint32_t *get = word_at(from, column, 0);
     for (int64_t i = 0; i < words; i++)
-        *word_at(to, at, i) = *word_at(from, column, i);
+        put[i * CPL_PACK] = get[i * CPL_PACK];
     if (from->type == CPL_WEIGHT_INT8) {
         to->scale[at] = from->scale[column];
         to->sum[at] = from->sum[column];

@@ -82,9 +82,17 @@ static cpl_status check_format(const cpl_model_file *f, cpl_error *err)
     cpl_status status = cpl_tensor_file_metadata_int(f->tensors, "format_version", &version, err);
     if (status != CPL_OK)
         return status;
-    if (version < 1 || version > CPL_MODEL_FORMAT_VERSION)
+    if (version < 1 || version > CPL_MODEL_FORMAT_LATEST)
         CPL_FAIL(err, CPL_FAILED, "its format version is %" PRId64 ", this program reads 1 to %d" CPL_HINT
-                 "a newer Couplet reads it", version, CPL_MODEL_FORMAT_VERSION);
+                 "a newer Couplet reads it", version, CPL_MODEL_FORMAT_LATEST);
+    return CPL_OK;
+}
+
+static cpl_status read_weights(cpl_model_file *f, cpl_error *err)
+{
+    const char *name = cpl_tensor_file_metadata(f->tensors, "weights", NULL);
+    if (name && !cpl_weight_type_named(&f->weights, name))
+        CPL_FAIL(err, CPL_FAILED, "its weights are '%s', expected float32, bfloat16 or int8", name);
     return CPL_OK;
 }
 
@@ -103,6 +111,8 @@ static cpl_status read_all(cpl_model_file *f, cpl_error *err)
         status = cpl_tensor_file_metadata_int(f->tensors, "epoch", &f->epoch, err);
     if (status == CPL_OK)
         status = cpl_tensor_file_metadata_int(f->tensors, "step", &f->step, err);
+    if (status == CPL_OK)
+        status = read_weights(f, err);
     if (status == CPL_OK)
         status = read_config(f, err);
     if (status == CPL_OK)
@@ -164,6 +174,7 @@ void cpl_model_file_close(cpl_model_file *f)
 
 /* Collects what does not match; lists stay readable when everything is wrong. */
 typedef struct mismatch {
+    int any_type; /* 1: weights may be of a lower type */
     cpl_str missing, left_over, shapes;
     int missing_count, left_over_count, shape_count;
 } mismatch;
@@ -191,19 +202,13 @@ static void add_shape(cpl_str *to, const cpl_parameter_info *info, const int64_t
     cpl_str_add_char(to, ']');
 }
 
-static int same_shape(const cpl_tensor_entry *t, const cpl_parameter_info *info)
+static void compare_one(mismatch *m, const cpl_tensor_file *f, const char *name, const cpl_parameter_info *info)
 {
-    int same = t->rank == info->rank && t->dtype == CPL_DTYPE_F32;
-    for (int i = 0; same && i < info->rank; i++)
-        same = t->shape[i] == info->size[i];
-    return same;
-}
-
-static void compare_one(mismatch *m, const cpl_tensor_entry *t, const char *name, const cpl_parameter_info *info)
-{
+    const cpl_tensor_entry *t = cpl_tensor_file_find(f, name);
+    int fits = t && cpl_stored_fits(f, t, info) && (m->any_type || t->dtype == CPL_DTYPE_F32);
     if (!t) {
         list(&m->missing, &m->missing_count, name);
-    } else if (!same_shape(t, info) && ++m->shape_count <= SHOWN) {
+    } else if (!fits && ++m->shape_count <= SHOWN) {
         cpl_str_printf(&m->shapes, "%s'%s' is ", m->shape_count > 1 ? ", " : "", name);
         add_shape(&m->shapes, info, t->shape, t->rank);
         if (t->dtype != CPL_DTYPE_F32)
@@ -248,14 +253,14 @@ static int parameter_of(const cpl_parameters *p, const char *prefix, const char 
 }
 
 static cpl_status check_block(const cpl_tensor_file *t, const char *prefix, const cpl_parameters *p,
-                              int (*wanted)(const cpl_parameter_info *), cpl_error *err)
+                              int (*wanted)(const cpl_parameter_info *), int any_type, cpl_error *err)
 {
-    mismatch m = {0};
+    mismatch m = {.any_type = any_type};
     for (size_t i = 0; i < cpl_parameters_count(p); i++) {
         const cpl_parameter_info *info = cpl_parameters_at(p, i);
         cpl_str name = name_of(prefix, info->path);
         if (!name.failed && (!wanted || wanted(info)))
-            compare_one(&m, cpl_tensor_file_find(t, name.data), name.data, info);
+            compare_one(&m, t, name.data, info);
         cpl_str_free(&name);
     }
     int is_checkpoint = cpl_tensor_file_metadata(t, "state", NULL) != NULL;
@@ -263,6 +268,8 @@ static cpl_status check_block(const cpl_tensor_file *t, const char *prefix, cons
         const char *name = cpl_tensor_file_at(t, i)->name;
         int ours = strncmp(name, prefix, strlen(prefix)) == 0;
         if (!prefix[0] && is_checkpoint && strncmp(name, "optimizer.", 10) == 0)
+            ours = 0;
+        if (any_type && cpl_stored_is_scale(t, name))
             ours = 0;
         if (ours && parameter_of(p, prefix, name, wanted) < 0)
             list(&m.left_over, &m.left_over_count, name);
@@ -273,7 +280,7 @@ static cpl_status check_block(const cpl_tensor_file *t, const char *prefix, cons
 cpl_status cpl_model_file_load_block(const cpl_tensor_file *t, const char *prefix, const cpl_parameters *p,
                                      int (*wanted)(const cpl_parameter_info *), real *block, cpl_error *err)
 {
-    cpl_status status = check_block(t, prefix, p, wanted, err);
+    cpl_status status = check_block(t, prefix, p, wanted, 0, err);
     if (status != CPL_OK)
         return status;
     for (size_t i = 0; i < cpl_tensor_file_count(t); i++) {
@@ -289,7 +296,23 @@ cpl_status cpl_model_file_load_block(const cpl_tensor_file *t, const char *prefi
     return CPL_OK;
 }
 
-cpl_status cpl_model_file_load_parameters(const cpl_model_file *f, const cpl_parameters *p, cpl_error *err)
+static int any(const void *user, const char *name)
 {
-    return cpl_model_file_load_block(f->tensors, "", p, NULL, cpl_parameters_values(p), err);
+    (void)user;
+    (void)name;
+    return 1;
+}
+
+cpl_status cpl_model_file_load_parameters(const cpl_model_file *f, cpl_parameters *p, cpl_error *err)
+{
+    cpl_status status = check_block(f->tensors, "", p, NULL, 1, err);
+    return status == CPL_OK ? cpl_stored_load(f->tensors, any, NULL, p, err) : status;
+}
+
+cpl_status cpl_model_file_need_float32(const cpl_model_file *f, const char *name, const char *what, cpl_error *err)
+{
+    if (f->weights == CPL_WEIGHT_FLOAT32)
+        return CPL_OK;
+    CPL_FAIL(err, CPL_USAGE, "%s needs a model of float32 weights, but '%s' has %s" CPL_HINT
+             "give the model that it was quantized from", what, name, cpl_weight_type_name(f->weights));
 }

@@ -1,4 +1,5 @@
-/* model_file.h: a model is ONE safetensors file: weights under their parameter paths (float32), and in its metadata
+/* model_file.h: a model is ONE safetensors file: weights under their parameter paths (float32, or what stored.h says
+ * of a file of `couplet quantize`: metadata "weights" is then int8 or bfloat16, the version 2), and in its metadata
  * all that else makes it a model: format, format_version, version (of the program that wrote it), type, config
  * (effective options), source_vocabulary and target_vocabulary (JSON: an array; of subwords an object with the model; a
  * target that shares the source's is "source"), history (JSON array: what each
@@ -16,9 +17,11 @@
 #include "graph/parameters.h"
 #include "io/io.h"
 #include "model/model.h"
+#include "model/stored.h"
 #include "text/text.h"
 
-enum { CPL_MODEL_FORMAT_VERSION = 1 };
+/* Version 2: weights in a lower type. All other files are of version 1, so that earlier programs read them. */
+enum { CPL_MODEL_FORMAT_VERSION = 1, CPL_MODEL_FORMAT_LATEST = 2 };
 
 /* ---- reading ---- */
 
@@ -34,6 +37,7 @@ typedef struct cpl_model_file {
     const char *history;             /* JSON array: {"epoch", "step", "loss", "accuracy", "val_loss", "val_accuracy"} */
     size_t history_length;
     int is_checkpoint;
+    cpl_weight_type weights;         /* of its matrices */
     const char *part;                /* what `extract` took: the file has those tensors alone; NULL: a whole model */
 } cpl_model_file;
 
@@ -45,13 +49,15 @@ void cpl_model_file_close(cpl_model_file *f); /* NULL is fine */
 
 /* Copies the weights into p, matched by full name, never by order (H01). All that is missing, left over or of another
  * shape is told in one error with named dimensions (H02), and then nothing was copied. */
-cpl_status cpl_model_file_load_parameters(const cpl_model_file *f, const cpl_parameters *p, cpl_error *err);
+cpl_status cpl_model_file_load_parameters(const cpl_model_file *f, cpl_parameters *p, cpl_error *err);
 /* The same for a part (NULL: everything), into those parameters alone; `table` gets a line for each of its tensors:
  * loaded, missing, unused or mismatched, with names and shapes. What does not fit is CPL_USAGE; nothing is loaded. */
-cpl_status cpl_model_file_load_part(const cpl_model_file *f, const char *part, const cpl_parameters *p,
-                                    cpl_str *table, cpl_error *err);
-/* The same for tensors that stand under prefix + path, into block: all, laid out like the values (wanted NULL); or only
- * parameters for which wanted() says 1, laid out by their slots. */
+cpl_status cpl_model_file_load_part(const cpl_model_file *f, const char *part, cpl_parameters *p, cpl_str *table,
+                                    cpl_error *err);
+/* For what needs float32: a file of lower weights is CPL_USAGE. what: "training", "an average"; name: of the file. */
+cpl_status cpl_model_file_need_float32(const cpl_model_file *f, const char *name, const char *what, cpl_error *err);
+/* As load_parameters, for float32 tensors that stand under prefix + path, into block: all, laid out like the values
+ * (wanted NULL); or only parameters for which wanted() says 1, laid out by their slots. */
 cpl_status cpl_model_file_load_block(const cpl_tensor_file *t, const char *prefix, const cpl_parameters *p,
                                      int (*wanted)(const cpl_parameter_info *info), real *block, cpl_error *err);
 

@@ -15,16 +15,9 @@ static void add_sizes(cpl_str *to, const int64_t *size, int rank, const char *co
     cpl_str_add(to, "]");
 }
 
-static int fits(const cpl_tensor_entry *t, const cpl_parameter_info *info)
+static int in_part(const void *user, const char *name)
 {
-    int same = t->rank == info->rank && t->dtype == CPL_DTYPE_F32;
-    for (int i = 0; same && i < info->rank; i++)
-        same = t->shape[i] == info->size[i];
-    return same;
-}
-
-static int in_part(const char *part, const char *name)
-{
+    const char *part = user;
     return strncmp(name, "optimizer.", 10) != 0 && (!part || cpl_path_matches(part, name));
 }
 
@@ -37,7 +30,7 @@ static int compare(const cpl_tensor_file *f, const char *part, const cpl_paramet
         const cpl_tensor_entry *t = cpl_tensor_file_find(f, info->path);
         if (!in_part(part, info->path))
             continue;
-        int ok = t && fits(t, info);
+        int ok = t && cpl_stored_fits(f, t, info);
         wrong += !ok;
         cpl_str_printf(table, "%-10s  %s ", ok ? "loaded" : t ? "mismatched" : "missing", info->path);
         add_sizes(table, info->size, info->rank, info->dim);
@@ -49,7 +42,7 @@ static int compare(const cpl_tensor_file *f, const char *part, const cpl_paramet
     }
     for (size_t i = 0; i < cpl_tensor_file_count(f); i++) {
         const cpl_tensor_entry *t = cpl_tensor_file_at(f, i);
-        if (!in_part(part, t->name) || cpl_parameters_find(p, t->name) >= 0)
+        if (!in_part(part, t->name) || cpl_parameters_find(p, t->name) >= 0 || cpl_stored_is_scale(f, t->name))
             continue;
         wrong++;
         cpl_str_printf(table, "%-10s  %s ", "unused", t->name);
@@ -59,21 +52,13 @@ static int compare(const cpl_tensor_file *f, const char *part, const cpl_paramet
     return wrong;
 }
 
-cpl_status cpl_model_file_load_part(const cpl_model_file *f, const char *part, const cpl_parameters *p,
-                                    cpl_str *table, cpl_error *err)
+cpl_status cpl_model_file_load_part(const cpl_model_file *f, const char *part, cpl_parameters *p, cpl_str *table,
+                                    cpl_error *err)
 {
-    int wrong = compare(f->tensors, part, p, table), loaded = 0;
+    int wrong = compare(f->tensors, part, p, table);
+    int fitting = table->data && strncmp(table->data, "loaded", 6) == 0; /* nothing wrong: then all lines are */
     if (table->failed)
         CPL_FAIL(err, CPL_FAILED, "no memory for the table of tensors");
-    for (size_t i = 0; i < cpl_tensor_file_count(f->tensors) && wrong == 0; i++) {
-        const cpl_tensor_entry *t = cpl_tensor_file_at(f->tensors, i);
-        int k = in_part(part, t->name) ? cpl_parameters_find(p, t->name) : -1;
-        if (k < 0)
-            continue;
-        memcpy(cpl_parameters_value(p, (size_t)k), t->data,
-               (size_t)cpl_parameters_at(p, (size_t)k)->elements * sizeof(real));
-        loaded++;
-    }
     if (wrong > 0) {
         /* one entry of the error for each line that is no "loaded" */
         cpl_str list = {0};
@@ -85,7 +70,7 @@ cpl_status cpl_model_file_load_part(const cpl_model_file *f, const char *part, c
         cpl_str_free(&list);
         return CPL_USAGE;
     }
-    if (loaded == 0)
+    if (!fitting)
         CPL_FAIL(err, CPL_USAGE, "neither the file nor the model has a part '%s'", part ? part : "");
-    return CPL_OK;
+    return cpl_stored_load(f->tensors, in_part, part, p, err);
 }

@@ -5,7 +5,6 @@
  * The backward pass deals ranges of w's rows: every task reads all ids and adds those of its range, so the
  * order of each sum is the order of the rows whatever the number of threads. */
 #include <math.h>
-#include <string.h>
 #include "base/error.h"
 #include "ops/rows.h"
 
@@ -31,13 +30,12 @@ static void look_up(void *arguments, int64_t task, int thread)
 {
     const work *w = arguments;
     cpl_span s = cpl_span_of(task, cpl_chunk_rows(w->units), w->rows);
-    const real *table = w->r->in[1].data;
     (void)thread;
     for (int64_t row = s.from; row < s.to; row++) {
         int32_t id = w->r->in[0].ids[row];
         real *y = w->r->out[0].data + row * w->units;
         if (id >= 0 && id < w->size)
-            memcpy(y, table + id * w->units, (size_t)w->units * sizeof *y);
+            cpl_table_row(&w->r->in[1], id, w->units, y);
         else
             for (int64_t i = 0; i < w->units; i++)
                 y[i] = (real)NAN;
@@ -94,6 +92,7 @@ const cpl_op cpl_op_embedding = {
     .doc = "row of a table for each id",
     .signature = "id ids[...] w[size units] -> y[... units]",
     .flags = CPL_OP_LOCAL | CPL_OP_CHEAP,
+    .tables = 1 << 1,
     .keeps = CPL_KEEP_IN0,
     .check = check,
     .forward = forward,

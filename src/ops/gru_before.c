@@ -73,7 +73,6 @@ static void step_forward(const before_walk *a, int64_t row, int64_t lo, int64_t 
     const cpl_run_context *r = a->w.r;
     const cpl_kernels *f = r->kernels;
     int64_t u = a->w.u;
-    const real *recurrent = r->in[2].data;
     real *xg = cpl_recurrent_projected(&a->w, a->s.xg, row, lo, n, a->s.rows);
     real *hg = a->s.hg + lo * 2 * u, *state = a->s.state + lo * u;
     real *rh = a->s.rh + lo * u, *hn = a->s.hn + lo * u, *next = a->s.next + lo * u;
@@ -81,12 +80,12 @@ static void step_forward(const before_walk *a, int64_t row, int64_t lo, int64_t 
 
     if (r->in[3].data)
         f->bias_activation(n, 3 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    f->gemm(&(cpl_gemm){.m = n, .n = 2 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u,
-                        .b = recurrent, .ldb = 3 * u, .c = hg, .ldc = 2 * u}, r->scratch[thread]);
+    cpl_weights_product(r, &(cpl_gemm){.m = n, .n = 2 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state),
+                                       .lda = u, .ldb = 3 * u, .c = hg, .ldc = 2 * u}, &r->in[2], 0, thread);
     f->gru_before_gates(n, u, xg, hg, state, keep, rh);
     cpl_recurrent_mask(&a->w, lo, n, rh);
-    f->gemm(&(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .b = recurrent + 2 * u, .ldb = 3 * u,
-                        .c = hn, .ldc = u}, r->scratch[thread]);
+    cpl_weights_product(r, &(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .ldb = 3 * u, .c = hn, .ldc = u},
+                        &r->in[2], 2 * u, thread);
     f->gru_before_state(n, u, xg, hn, state, keep, next);
     memcpy(state, next, (size_t)(n * u) * sizeof *state);
     if (r->out[0].data)
@@ -201,6 +200,7 @@ const cpl_op cpl_op_gru_before = {
                  "-> y[batch t u] h[batch u] ; keep[batch t 3u]",
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_OUT0,
     .for_weights = CPL_KEEP_IN0,
+    .weights = 1 << 1 | 1 << 2,
     .ids = 5,
     .attributes = sizeof(cpl_recurrent_attributes),
     .workspace = workspace,

@@ -35,8 +35,8 @@ static void forward(const cpl_run_context *r)
 {
     work w = work_of(r);
     int64_t in = r->in[1].type->dim[0].size;
-    cpl_run_gemm(r, &(cpl_gemm){.m = w.rows, .n = w.out, .k = in, .a = r->in[0].data, .lda = in, .b = r->in[1].data,
-                                .ldb = w.out, .c = r->out[0].data, .ldc = w.out});
+    cpl_run_weights(r, &(cpl_gemm){.m = w.rows, .n = w.out, .k = in, .a = r->in[0].data, .lda = in, .ldb = w.out,
+                                   .c = r->out[0].data, .ldc = w.out}, &r->in[1], 0);
     if (r->in[2].data || w.f != CPL_LINEAR)
         cpl_run_tasks(r, cpl_row_chunks(w.rows, w.out), activate, &w);
 }
@@ -112,6 +112,7 @@ const cpl_op cpl_op_linear = {
     .doc = "dense layer: f(x·w + b)",
     .signature = "x[... in] w[in out] b[out]? -> y[... out]",
     .flags = CPL_OP_LOCAL,
+    .weights = 1 << 1,
     .for_weights = CPL_KEEP_IN0,
     .keeps_of = keeps_of,
     .attributes = sizeof(cpl_activation_attributes),

@@ -39,6 +39,7 @@ const cpl_op cpl_op_linear_cross_entropy = {
     .signature = "x[batch t in] w[in =vocab] b[vocab]? id target[batch t] "
                  "-> loss[] correct[] count[] plain[] ; dx[batch t in] dw[in vocab] db[vocab]",
     .flags = CPL_OP_READY | CPL_OP_BLOCKS,
+    .weights = 1 << 1,
     .attributes = sizeof(cpl_loss_attributes),
     .reports = 1u << OUT_PLAIN,
     .adds = 1u << (OUT_DX + 1) | 1u << (OUT_DX + 2),

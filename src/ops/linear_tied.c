@@ -68,6 +68,7 @@ const cpl_op cpl_op_linear_tied = {
     .doc = "projection by the table of an embedding: x·wᵀ + b",
     .signature = "x[... in] w[out in] b[out]? -> y[... out]",
     .flags = CPL_OP_LOCAL,
+    .tables = 1 << 1,
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1,
     .for_weights = CPL_KEEP_IN0,
     .shape = shape,

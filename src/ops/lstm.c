@@ -79,8 +79,8 @@ static void step_forward(const lstm_walk *a, int64_t row, int64_t lo, int64_t n,
 
     if (r->in[3].data)
         r->kernels->bias_activation(n, 4 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    r->kernels->gemm(&(cpl_gemm){.m = n, .n = 4 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u,
-                                 .b = r->in[2].data, .ldb = 4 * u, .c = hg, .ldc = 4 * u}, r->scratch[thread]);
+    cpl_weights_product(r, &(cpl_gemm){.m = n, .n = 4 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state),
+                                       .lda = u, .ldb = 4 * u, .c = hg, .ldc = 4 * u}, &r->in[2], 0, thread);
     r->kernels->lstm_forward(n, u, xg, hg, cell, keep, next, state);
     memcpy(cell, next, (size_t)(n * u) * sizeof *cell);
     if (r->out[OUT_Y].data)
@@ -191,6 +191,7 @@ const cpl_op cpl_op_lstm = {
     .keeps = CPL_KEEP_IN0 | CPL_KEEP_IN1 | CPL_KEEP_IN2 | CPL_KEEP_IN4 | CPL_KEEP_IN5 | CPL_KEEP_IN6 |
              CPL_KEEP_OUT0,
     .for_weights = CPL_KEEP_IN0,
+    .weights = 1 << 1 | 1 << 2,
     .ids = 6,
     .attributes = sizeof(cpl_recurrent_attributes),
     .workspace = workspace,

@@ -44,6 +44,7 @@ const cpl_op cpl_op_pointer_cross_entropy = {
                  "id target[batch t] -> loss[] correct[] count[] "
                  "; dx[batch t in] dw[in vocab] db[vocab] dgate[batch t 1] dweights[... batch t s]",
     .flags = CPL_OP_READY | CPL_OP_BLOCKS,
+    .weights = 1 << 1,
     .adds = 1u << (OUT_DX + 1) | 1u << (OUT_DX + 2),
     .check = check,
     .workspace = workspace,

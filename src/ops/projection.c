@@ -15,8 +15,8 @@ cpl_projection cpl_projection_of(const cpl_run_context *r, int tied)
 
 void cpl_projection_forward(const cpl_projection *p, int64_t n, const real *x, real *y)
 {
-    cpl_run_gemm(p->r, &(cpl_gemm){.transpose_b = p->tied, .m = n, .n = p->vocab, .k = p->in, .a = x, .lda = p->in,
-                                   .b = p->w, .ldb = p->tied ? p->in : p->vocab, .c = y, .ldc = p->vocab});
+    cpl_run_weights(p->r, &(cpl_gemm){.transpose_b = p->tied, .m = n, .n = p->vocab, .k = p->in, .a = x, .lda = p->in,
+                                      .ldb = p->tied ? p->in : p->vocab, .c = y, .ldc = p->vocab}, &p->r->in[1], 0);
 }
 
 void cpl_projection_input(const cpl_projection *p, int64_t n, const real *dy, real *dx)

@@ -223,10 +223,8 @@ void cpl_recurrent_product(const cpl_recurrent *w, const cpl_gemm *g)
 
 void cpl_recurrent_input(const cpl_recurrent *w, real *xg)
 {
-    cpl_recurrent_product(w, &(cpl_gemm){.m = w->distinct, .n = w->gates, .k = w->in,
-                                         .a = w->x, .lda = w->in,
-                                         .b = w->r->in[1].data, .ldb = w->gates,
-                                         .c = xg, .ldc = w->gates});
+    cpl_run_weights(w->r, &(cpl_gemm){.m = w->distinct, .n = w->gates, .k = w->in, .a = w->x, .lda = w->in,
+                                      .ldb = w->gates, .c = xg, .ldc = w->gates}, &w->r->in[1], 0);
 }
 
 real *cpl_recurrent_projected(const cpl_recurrent *w, real *xg, int64_t row, int64_t lo, int64_t n, real *rows)

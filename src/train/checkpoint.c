@@ -109,7 +109,7 @@ static void find_model_step(cpl_trainer *t)
 static cpl_status restore_tensors(cpl_trainer *t, cpl_error *err)
 {
     const cpl_model_file *f = t->checkpoint;
-    const cpl_parameters *p = t->program->engine->parameters;
+    cpl_parameters *p = t->program->engine->parameters;
     cpl_status status = cpl_model_file_load_parameters(f, p, err);
     const char *name;
     real *block;
