@@ -91,6 +91,7 @@ int cpl_cli_inspect(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_encode(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_extract(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_average(const cpl_cli_command *self, int argc, char **argv);
+int cpl_cli_quantize(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_import(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_export(const cpl_cli_command *self, int argc, char **argv);
 int cpl_cli_vocabulary(const cpl_cli_command *self, int argc, char **argv);

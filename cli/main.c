@@ -40,6 +40,9 @@ static const cpl_cli_option extract_options[] = {CPL_CLI_EXTRACT(ROW)};
 #define FLAGS cpl_cli_average_flags
 static const cpl_cli_option average_options[] = {CPL_CLI_AVERAGE(ROW)};
 #undef FLAGS
+#define FLAGS cpl_cli_quantize_flags
+static const cpl_cli_option quantize_options[] = {CPL_CLI_QUANTIZE(ROW)};
+#undef FLAGS
 #define FLAGS cpl_cli_inspect_flags
 static const cpl_cli_option inspect_options[] = {CPL_CLI_INSPECT(ROW)};
 #undef FLAGS

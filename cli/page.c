@@ -97,6 +97,15 @@ static const page pages[] = {
      "vocabularies and text rules; what differs is named.",
      "couplet train de-en.yaml --set training.keep=5\n"
      "couplet average de-en/model-*.safetensors -o de-en.safetensors"},
+    {"quantize",
+     "Writes a copy of MODEL, a model file or the folder of a run, whose matrices are of a smaller type:\n"
+     "int8 has a scale for each output of a product and turns what is multiplied into bytes as well,\n"
+     "bfloat16 cuts the weights to 8 significant bits. Biases and norms stay float32. The result generates,\n"
+     "evaluates, scores and encodes like any model, with outputs that differ a little; it does not train,\n"
+     "and MODEL is needed for that, for average and for export.",
+     "couplet quantize de-en -o de-en.int8.safetensors\n"
+     "couplet quantize de-en --type bfloat16 -o de-en.bf16.safetensors\n"
+     "couplet evaluate de-en.int8.safetensors test.tsv"},
     {"export",
      "Writes the weights of MODEL, a model file or the folder of a run, under the names that the\n"
      "tutorial's classes have in Keras: load_weights reads them into a model of the same sizes.",

@@ -667,7 +667,12 @@ CPL_API cpl_status cpl_encode_lines(const char *model, const cpl_encode_options 
  * such as those that training.keep left. They must be of one shape, with the same vocabularies and text rules. */
 CPL_API cpl_status cpl_average_models(const char *const *models, int count, const char *output, cpl_error *err);
 
-/* Options, layers, sizes, history, checksum of each tensor; of a model, or of a part that cpl_extract wrote. */
+/* Writes a model for inference whose matrices are of a lower type: "int8" (NULL), a scale for each output of a product,
+ * where the left sides of products become bytes too, or "bfloat16". Everything that a model does it does, but train, be
+ * averaged or exported. text: what became of the size, to be freed with cpl_free. */
+CPL_API cpl_status cpl_quantize(const char *model, const char *type, const char *output, char **text, cpl_error *err);
+
+/* Options, layers, sizes, types, history, checksum of each tensor; of a model, or of a part that cpl_extract wrote. */
 CPL_API cpl_status cpl_inspect(const char *model, int json, char **text, cpl_error *err);
 
 /* A vocabulary built from text, in a file that text.*.vocabulary of a configuration reads: a list of tokens, or a

@@ -21,6 +21,18 @@ static uint64_t checksum(const cpl_tensor_entry *t)
     return cpl_hash64(0, t->data, (size_t)cpl_tensor_elements(t) * cpl_dtype_bytes(t->dtype));
 }
 
+/* Of the model's tensors; a checkpoint has an optimizer's besides. */
+static uint64_t bytes_of(const cpl_tensor_file *f)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < cpl_tensor_file_count(f); i++) {
+        const cpl_tensor_entry *t = cpl_tensor_file_at(f, i);
+        if (strncmp(t->name, "optimizer.", 10) != 0)
+            bytes += cpl_tensor_elements(t) * cpl_dtype_bytes(t->dtype);
+    }
+    return bytes;
+}
+
 /* "decoder.rnn" of "decoder.rnn.kernel". */
 static size_t layer_length(const char *path)
 {
@@ -39,12 +51,15 @@ static int same_layer(const char *a, const char *b)
 static void text_of_file(const inspected *m, cpl_str *to)
 {
     const cpl_model_file *f = m->file;
+    char bytes[32];
     cpl_str_add(to, f->type);
     if (f->part)
         cpl_str_printf(to, ", its part '%s'", f->part);
     cpl_str_printf(to, ", written by Couplet %s%s\n", f->version, f->is_checkpoint ? ": a checkpoint" : "");
     cpl_str_printf(to, "epoch %" PRId64 ", step %" PRId64 "\n", f->epoch, f->step);
     cpl_str_printf(to, "parameters        %" PRId64 "\n", m->elements);
+    cpl_str_printf(to, "weights           %s, %s\n", cpl_weight_type_name(f->weights),
+                   cpl_bytes_text(bytes, sizeof bytes, bytes_of(f->tensors)));
     cpl_str_printf(to, "source vocabulary %" PRId64 " entries\n", f->sizes.source_vocabulary);
     cpl_str_printf(to, "target vocabulary %" PRId64 " entries\n", f->sizes.target_vocabulary);
     cpl_str_printf(to, "longest target    %" PRId64 " tokens\n", f->longest_target);
@@ -168,6 +183,8 @@ static cpl_status json_of_model(const inspected *m, cpl_json *history, cpl_str *
     cpl_json_set_int(root, "epoch", f->epoch);
     cpl_json_set_int(root, "step", f->step);
     cpl_json_set_int(root, "parameters", m->elements);
+    cpl_json_set_text(root, "weights", cpl_weight_type_name(f->weights));
+    cpl_json_set_int(root, "bytes", (int64_t)bytes_of(f->tensors));
     cpl_json_set_int(root, "source_vocabulary", f->sizes.source_vocabulary);
     cpl_json_set_int(root, "target_vocabulary", f->sizes.target_vocabulary);
     cpl_json_set_int(root, "longest_target", f->longest_target);
@@ -207,7 +224,7 @@ static cpl_status look_into(inspected *m, const char *path, cpl_error *err)
     CPL_TRY(cpl_model_file_open(&m->file, path, err), err, "cannot inspect '%s'", path);
     f = m->file;
     CPL_TRY(cpl_compile(&m->program, f->kind->score, &f->sizes, &o, err), err, "cannot inspect '%s'", path);
-    const cpl_parameters *p = m->program->engine->parameters;
+    cpl_parameters *p = m->program->engine->parameters;
     cpl_status status = f->part ? cpl_model_file_load_part(f, f->part, p, &table, err)
                                 : cpl_model_file_load_parameters(f, p, err);
     cpl_str_free(&table);

@@ -1,5 +1,5 @@
 # Each command's page, the same from both ways of asking.
-for command in train plan generate evaluate score inspect average import export; do
+for command in train plan generate evaluate score inspect average quantize import export; do
     couplet help $command || echo "exit $?"
     echo "----"
     couplet help $command >one
