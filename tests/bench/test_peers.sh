@@ -44,7 +44,7 @@ assert one["id"] == "decode-1" and one["couplet"] > 0, one
 assert abs(one["peers"]["keras"]["ratio"] * one["couplet"] / 1e6 - 1) < 1e-6, one
 assert abs(eager["peers"]["keras"]["ratio"] * eager["couplet"] / 5e5 - 1) < 1e-6, eager
 assert eager["targets"] == [dict(against="keras", target=200, ratio=eager["peers"]["keras"]["ratio"], met=True)], eager
-assert len(t["runs"]) == 4, t["runs"]
+assert len(t["runs"]) == 5, t["runs"]
 END
 
 code=0

@@ -33,7 +33,8 @@ typedef struct cpl_bench_row {
     double read_rate;           /* bytes a second, of the same number of bytes by the same threads, read alone */
     uint64_t planned_bytes;     /* of the program's block */
     uint64_t state_bytes;       /* training: weights, gradients, moments */
-    uint64_t peak_bytes;        /* of the process while it ran */
+    uint64_t base_bytes;        /* of the process before the work, in memory */
+    uint64_t peak_bytes;        /* the most of it while the work ran */
     double setup_s;             /* from nothing to the end of the first step */
     double first_step_s;        /* the same from the start of the process; of its first work alone */
     double first_loss, last_loss;
@@ -82,8 +83,8 @@ typedef struct cpl_bench_done {
 typedef cpl_status (*cpl_bench_step)(void *user, int64_t number, cpl_bench_done *done, cpl_error *err);
 /* Runs a few steps untimed, then as many as the options say, and fills in times, tokens and operations. */
 cpl_status cpl_bench_time(const cpl_bench *b, cpl_bench_step step, void *user, cpl_bench_row *row, cpl_error *err);
-/* From now on the peak memory of the process is counted anew, where the system can. */
-void cpl_bench_forget_peak(void);
+/* From now on the peak memory of the process is counted anew, where the system can. Returns what is in memory now. */
+uint64_t cpl_bench_forget_peak(void);
 
 /* ---- peak.c ---- */
 

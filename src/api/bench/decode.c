@@ -206,7 +206,7 @@ static cpl_status measure_step(const cpl_bench *b, decoding *x, cpl_bench_row *r
     return CPL_OK;
 }
 
-static cpl_status measure(cpl_bench *b, decoded_model *m, int64_t batch, cpl_error *err)
+static cpl_status measure(cpl_bench *b, decoded_model *m, int64_t batch, uint64_t base, cpl_error *err)
 {
     decoding x = {.model = m, .tokens = b->options->tokens > 0 ? b->options->tokens : TOKENS};
     cpl_bench_row *row = cpl_bench_add(b, "decode", err);
@@ -215,7 +215,7 @@ static cpl_status measure(cpl_bench *b, decoded_model *m, int64_t batch, cpl_err
         status = cpl_error_set(err, CPL_FAILED, "out of memory for %lld rows", (long long)batch);
     if (status == CPL_OK) {
         x.work->vocabulary = m->sizes.source_vocabulary;
-        row->batch = batch, row->tokens = x.tokens;
+        row->batch = batch, row->tokens = x.tokens, row->base_bytes = base;
         row->units = m->sizes.config->model.units, row->vocabulary = m->sizes.target_vocabulary;
         row->parameters = cpl_parameters_elements(m->engine->parameters);
         strcpy(row->precision, m->precision);
@@ -237,15 +237,15 @@ cpl_status cpl_bench_decode(cpl_bench *b, cpl_error *err)
     const cpl_bench_options *o = b->options;
     decoded_model m = {0};
     b->started = cpl_bench_now();
-    cpl_bench_forget_peak();
+    uint64_t base = cpl_bench_forget_peak();
     cpl_status status =
         o->model ? open_file(&m, b, err) : open_random(&m, b, o->vocabulary ? o->vocabulary : 5000, err);
     if (status == CPL_OK && o->keep_model)
         status = keep_model(&m, o->keep_model, err);
     if (status == CPL_OK)
-        status = measure(b, &m, o->batch > 0 ? o->batch : 1, err);
+        status = measure(b, &m, o->batch > 0 ? o->batch : 1, base, err);
     if (status == CPL_OK && o->batch == 0)
-        status = measure(b, &m, 64, err);
+        status = measure(b, &m, 64, base, err);
     close_model(&m);
     return status;
 }

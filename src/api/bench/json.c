@@ -87,6 +87,7 @@ static cpl_json *row_of(const cpl_bench *b, const cpl_bench_row *r)
     set_reading(o, r);
     int_of(o, "planned_bytes", (int64_t)r->planned_bytes);
     int_of(o, "state_bytes", (int64_t)r->state_bytes);
+    int_of(o, "base_bytes", (int64_t)r->base_bytes);
     int_of(o, "peak_bytes", (int64_t)r->peak_bytes);
     real_of(o, "setup_s", r->setup_s, 5);
     real_of(o, "first_step_s", r->first_step_s, 5);

@@ -105,7 +105,7 @@ cpl_status cpl_bench_train(cpl_bench *b, cpl_bench_work *w, cpl_bench_row *row, 
                                    .freeze = o->freeze, .freeze_count = o->freeze_count};
     row->batch = w->batch, row->vocabulary = w->vocabulary;
     b->started = cpl_bench_now();
-    cpl_bench_forget_peak();
+    row->base_bytes = cpl_bench_forget_peak();
     if (d.copies)
         status = cpl_error_set(err, CPL_USAGE, "the sources of this benchmark have no words to copy");
     if (status == CPL_OK)
