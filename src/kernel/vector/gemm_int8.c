@@ -10,7 +10,7 @@
 #include "kernel/vector/vector.h"
 
 /* Rows of A in scratch at a time; numbers of a row begin 16 numbers apart at least. */
-enum { INT8_ROWS = 36, INT8_ALIGN = 16, BLOCK_BYTES = 4 * CPL_PACK };
+enum { INT8_ROWS = 35, INT8_ALIGN = 16, BLOCK_BYTES = 4 * CPL_PACK };
 
 typedef struct int8_job {
     const cpl_gemm_packed *g;
@@ -77,13 +77,17 @@ INLINE void int8_tile(const int R, const int V, const int8_job *t)
     }
 }
 
-/* Rows of a tile, and the vectors of a block that it takes at a time: R · V sums must fit the registers. */
+/* Rows of a tile, and the vectors of a block that it takes at a time: R · V sums must fit the registers, next to V
+ * vectors of weights, a number of A and a product on its way. (Of 16 registers 12 sums are one too many: the one that
+ * goes through memory made a tile of 6 rows take twice as long as one of 5.) */
 #if defined __AVX512F__
+enum { INT8_TILE = 12 };
 #define EVERY_INT8(X)                                                                                                  \
     X(1, SUMS) X(2, SUMS) X(3, SUMS) X(4, SUMS) X(5, SUMS) X(6, SUMS) X(7, SUMS) X(8, SUMS) X(9, SUMS) X(10, SUMS)     \
     X(11, SUMS) X(12, SUMS)
 #else
-#define EVERY_INT8(X) X(1, 4) X(2, 4) X(3, 4) X(4, 2) X(5, 2) X(6, 2)
+enum { INT8_TILE = 5 };
+#define EVERY_INT8(X) X(1, 4) X(2, 4) X(3, 2) X(4, 2) X(5, 2)
 #endif
 
 typedef void (*tile_function)(const int8_job *t);
@@ -97,7 +101,7 @@ typedef void (*tile_function)(const int8_job *t);
 
 EVERY_INT8(DEFINE_TILE)
 
-static const tile_function tiles[TILE_ROWS + 1] = {NULL, EVERY_INT8(LIST_TILE)};
+static const tile_function tiles[INT8_TILE + 1] = {NULL, EVERY_INT8(LIST_TILE)};
 
 /* The largest |x| as bits, which order as the numbers do; a NaN and infinity come last. */
 INLINE int32_t largest_bits(const float *x, int64_t n)
@@ -151,7 +155,7 @@ void CPL_FN(gemm_int8)(const cpl_gemm_packed *g, void *scratch)
     left_number *a = scratch;
 
     for (int64_t index = 0, i = 0; index < blocks; index++) {
-        int64_t rows = part_size(g->m, blocks, index), count = parts_of(rows, TILE_ROWS);
+        int64_t rows = part_size(g->m, blocks, index), count = parts_of(rows, INT8_TILE);
 
         for (int64_t r = 0; r < rows; r++)
             scale[r] = row_to_bytes(g->a + (i + r) * g->lda, depth, a + r * a_row, a_row);

@@ -10,7 +10,7 @@
 #define CPL_KERNEL_VECTOR_INT8_H
 
 #include "kernel/kernel.h"
-#include "kernel/vector/vec.h"
+#include "kernel/vector/bf16.h"
 
 #if defined __AVX512VNNI__ || defined CPL_INT8_QUADS || !defined __x86_64__
 
@@ -39,8 +39,12 @@ INLINE ivec dot(ivec sum, ivec columns, ivec a)
 #if defined __AVX512VNNI__
     return (ivec)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)columns);
 #else
-    for (int i = 0; i < 4; i++)
-        sum += (a << (24 - 8 * i) >> 24 & 0xff) * (columns << (24 - 8 * i) >> 24);
+    for (int i = 0; i < 4; i++) {
+        ivec unsigned_byte = (ivec)((uvec)a >> 8 * i & 0xff);
+        ivec signed_byte = (ivec)((uvec)columns << (24 - 8 * i)) >> 24;
+
+        sum = (ivec)((uvec)sum + (uvec)(unsigned_byte * signed_byte)); /* which wraps */
+    }
     return sum;
 #endif
 }
