@@ -172,10 +172,11 @@ static void never_end(decoding *x)
     x->model->kind->describe(&x->model->sizes, &d);
     snprintf(path, sizeof path, "%s.bias", d.projection);
     int i = cpl_parameters_find(p, path);
-    if (i < 0)
-        x->forbidden = 1u << CPL_ID_END;
+    real *bias = i >= 0 ? cpl_parameters_value(p, (size_t)i) : NULL;
+    if (bias)
+        bias[CPL_ID_END] = (real)-1e9;
     else
-        cpl_parameters_value(p, (size_t)i)[CPL_ID_END] = (real)-1e9;
+        x->forbidden = 1u << CPL_ID_END;
 }
 
 static int by_value(const void *a, const void *b)
