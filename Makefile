@@ -8,7 +8,7 @@ CMAKE_FLAGS ?=
 CTEST = ctest --output-on-failure -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo check check-long sanitize format clean install
+.PHONY: help setup build demo check check-long sanitize isa arm64 format clean install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,12 @@ sanitize: ## the suite under address, undefined-behaviour and thread sanitizers
 	    folder=$(BUILD)/sanitize; [ $$kind = thread ] && folder=$(BUILD)/sanitize-thread; \
 	    cmake -S . -B $$folder -DCPL_SANITIZE=$$kind $(CMAKE_FLAGS) && \
 	    cmake --build $$folder -j $(JOBS) && $(CTEST) --test-dir $$folder -LE long || exit 1; done
+
+isa: build ## the short suite with each instruction set that this processor has, on one processor and on all
+	@scripts/isa.sh $(BUILD)
+
+arm64: ## build for 64-bit ARM and run the short suite under an emulator
+	@scripts/arm64.sh $(BUILD)/arm64
 
 format: ## format the C sources in place (needs clang-format)
 	@find include src cli tests bench examples -name '*.[ch]' -exec clang-format -i {} +
