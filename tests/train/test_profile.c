@@ -149,12 +149,19 @@ static void check_nesting(const span *spans, size_t count, int rows)
     }
 }
 
+/* On the same row: other threads show what they do for a phase under its name. What begins at the nanosecond at which a
+ * step ends belongs to the next one, however short it is. */
+static int is_inside(const span *s, const span *around)
+{
+    return s->thread == around->thread && s->begun >= around->begun - 5e-4 && s->begun < around->ended - 5e-4 &&
+           s->ended <= around->ended + 1e-3;
+}
+
 static size_t count_spans(const span *spans, size_t count, const char *name, const span *inside)
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
-        n += strcmp(spans[i].name, name) == 0 &&
-             (!inside || (spans[i].begun >= inside->begun - 1e-3 && spans[i].ended <= inside->ended + 1e-3));
+        n += strcmp(spans[i].name, name) == 0 && (!inside || is_inside(&spans[i], inside));
     return n;
 }
 
@@ -165,14 +172,13 @@ static void check_step(const span *spans, size_t count, const span *step)
     for (int k = 0; k < 5; k++) {
         assert_int_equal(count_spans(spans, count, once[k], step), 1);
         for (size_t i = 0; i < count; i++)
-            if (strcmp(spans[i].name, once[k]) == 0 && spans[i].begun >= step->begun &&
-                spans[i].ended <= step->ended + 1e-3)
+            if (strcmp(spans[i].name, once[k]) == 0 && is_inside(&spans[i], step))
                 found[k] = &spans[i];
         assert_true(k == 0 || found[k]->begun >= found[k - 1]->ended - 1e-3);
     }
     for (size_t i = 0; i < count; i++) {
         const span *s = &spans[i];
-        if (s->begun < step->begun || s->ended > step->ended || s->thread != 0)
+        if (!is_inside(s, step))
             continue;
         const span *side = strcmp(s->kind, "forward") == 0 ? found[2] : step;
         side = strcmp(s->kind, "backward") == 0 ? found[3] : side;
