@@ -9,6 +9,7 @@
 #include "api/model.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "model/stored.h"
 
 enum { TOKENS = 16, PAIRS = 5 };
 
@@ -37,25 +38,17 @@ static void close_model(decoded_model *m)
 
 /* ---- a model of a file ---- */
 
-/* Bytes of all weights by their number; the type that most of them have. */
-static void look_at_weights(decoded_model *m, const cpl_tensor_file *t)
+/* Bytes of all weights by their number. */
+static double mean_bytes(const cpl_tensor_file *t)
 {
-    static const char *const names[][2] = {{"F32", "float32"}, {"BF16", "bfloat16"}, {"I8", "int8"}, {"U8", "uint8"}};
-    double bytes = 0, elements = 0, most = 0;
-    const char *type = "F32";
+    double bytes = 0, elements = 0;
     for (size_t i = 0; i < cpl_tensor_file_count(t); i++) {
         const cpl_tensor_entry *e = cpl_tensor_file_at(t, i);
         double n = (double)cpl_tensor_elements(e);
         bytes += n * (double)cpl_dtype_bytes(e->dtype);
         elements += n;
-        if (n > most)
-            most = n, type = cpl_dtype_name(e->dtype);
     }
-    m->weight_bytes = elements > 0 ? bytes / elements : sizeof(float);
-    strncpy(m->precision, type, sizeof m->precision - 1);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(type, names[i][0]) == 0)
-            strcpy(m->precision, names[i][1]);
+    return elements > 0 ? bytes / elements : sizeof(float);
 }
 
 static cpl_status open_file(decoded_model *m, const cpl_bench *b, cpl_error *err)
@@ -70,7 +63,8 @@ static cpl_status open_file(decoded_model *m, const cpl_bench *b, cpl_error *err
     if (d.mirrors || d.copies)
         CPL_FAIL(err, CPL_USAGE, "'%s' is a model %s: 'couplet bench decode' measures models with a decoder that "
                  "write words of their vocabulary", path, d.mirrors ? "without a decoder" : "that copies words");
-    look_at_weights(m, m->file->file->tensors);
+    m->weight_bytes = mean_bytes(m->file->file->tensors);
+    strcpy(m->precision, cpl_weight_type_name(m->file->file->weights));
     return CPL_OK;
 }
 

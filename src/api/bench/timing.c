@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/bench/bench.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "train/train.h"
@@ -15,9 +16,7 @@ enum { WARM = 3, LEAST = 3, MOST = 1 << 20 };
 
 double cpl_bench_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)cpl_clock_ns();
 }
 
 /* Seconds since this process began, to the hundredth that the system keeps; 0: it does not say. */
