@@ -20,6 +20,7 @@ static cpl_status add(const cpl_model *m, size_t i, cpl_arena *arena, cpl_tensor
 {
     const cpl_parameters *p = m->engine->parameters;
     const cpl_parameter_info *info = cpl_parameters_at(p, i);
+    const float *values = cpl_tensor_file_find(m->file->tensors, info->path)->data; /* the engine's are packed */
     cpl_keras_tensor t;
     if (!cpl_keras_place(m->file->config, p, i, 0, &t))
         CPL_FAIL(err, CPL_FAILED, "'%s' has no place in Keras's files", info->path);
@@ -29,14 +30,13 @@ static cpl_status add(const cpl_model *m, size_t i, cpl_arena *arena, cpl_tensor
         e->dtype = CPL_DTYPE_F32;
         e->rank = t.rank;
         memcpy(e->shape, t.shape, sizeof t.shape);
-        e->data = t.row < 0 ? cpl_parameters_value(p, i)
-                            : cpl_arena_alloc(arena, 2 * (size_t)info->elements * sizeof(float));
+        e->data = t.row < 0 ? values : cpl_arena_alloc(arena, 2 * (size_t)info->elements * sizeof(float));
     }
     if (!e->name || !e->data)
         CPL_FAIL(err, CPL_FAILED, "no memory for '%s'", t.name);
     if (t.row >= 0) {
         float *rows = (float *)(uintptr_t)e->data; /* the arena's, made above */
-        memcpy(rows + t.row * info->elements, cpl_parameters_value(p, i), (size_t)info->elements * sizeof(float));
+        memcpy(rows + t.row * info->elements, values, (size_t)info->elements * sizeof(float));
     }
     return CPL_OK;
 }

@@ -369,13 +369,12 @@ static cpl_status blame(const cpl_decoder *d, int64_t i, int64_t step, int model
 {
     const cpl_parameters *p = (model > 0 ? d->more[model - 1] : d)->step->engine->parameters;
     for (size_t k = 0; k < cpl_parameters_count(p); k++) {
-        const cpl_parameter_info *info = cpl_parameters_at(p, k);
-        const real *x = cpl_parameters_value(p, k);
-        for (int64_t e = 0; x && e < info->elements; e++) /* quantized ones were finite */
-            if (!isfinite(x[e]))
-                CPL_FAIL(err, CPL_FAILED, "row %lld, step %lld: the logits are not finite numbers; element %lld of "
-                         "'%s' is %g%s", (long long)i, (long long)step, (long long)e, info->path, (double)x[e],
-                         model > 0 ? " in another model of the ensemble" : "");
+        double element;
+        int64_t at = cpl_parameters_not_finite(p, k, &element);
+        if (at >= 0)
+            CPL_FAIL(err, CPL_FAILED, "row %lld, step %lld: the logits are not finite numbers; element %lld of '%s' is "
+                     "%g%s", (long long)i, (long long)step, (long long)at, cpl_parameters_at(p, k)->path, element,
+                     model > 0 ? " in another model of the ensemble" : "");
     }
     if (model < d->more_count)
         return blame(d, i, step, model + 1, err);

@@ -18,12 +18,12 @@ typedef struct cpl_beam cpl_beam;
 /* Of shortlist.c. */
 typedef struct cpl_decode_shortlist {
     int on;                         /* the step program ends at the features */
-    cpl_tensor kernel;              /* of the projection: [in vocabulary], floats or of a lower type */
+    cpl_tensor kernel;              /* of the projection: [in vocabulary], packed or not */
     const real *whole_bias;         /* [vocabulary], or NULL */
     int tied;                       /* the kernel is an embedding's: [vocabulary in], and columns [list − first in] */
     int64_t in, first;              /* first: entries of this batch's list that stand side by side in the kernel */
     real *columns;                  /* [in list − first]: of the others … */
-    cpl_packed packed;              /* … or, of a lower type, in memory that `columns` is then */
+    cpl_packed packed;              /* … or, packed, in memory that `columns` is then */
     real *bias;                     /* [list] */
     real *logits;                   /* [rows list] of the last step */
     size_t columns_capacity, bias_capacity, logits_capacity;

@@ -95,10 +95,9 @@ static cpl_status project(cpl_decoder *d, const cpl_decode_batch *b, int64_t wid
     cpl_gemm g = {.transpose_b = s->tied, .m = x.rows, .n = first, .k = s->in, .a = x.data, .lda = s->in,
                   .ldb = s->tied ? s->in : d->vocabulary, .c = s->logits, .ldc = n};
     cpl_tensor others = {.data = s->columns, .packed = s->kernel.packed ? &s->packed : NULL};
-    cpl_run_weights(&r, &g, &s->kernel, 0);
+    cpl_run_dense(&r, &g, &s->kernel, s->bias, CPL_LINEAR);
     g.n = extra, g.ldb = s->tied ? s->in : extra, g.c = s->logits + first;
-    cpl_run_weights(&r, &g, &others, 0);
-    e->kernels->bias_activation(x.rows, n, s->logits, s->bias, CPL_LINEAR, s->logits);
+    cpl_run_dense(&r, &g, &others, s->bias + first, CPL_LINEAR);
     *logits = (cpl_tensor){.data = s->logits, .rows = x.rows, .width = n};
     leave_out(d, b, width, logits);
     return CPL_OK;

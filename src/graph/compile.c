@@ -131,7 +131,7 @@ static void read_as(const cpl_graph *g, int value, int how)
         cpl_parameters_at(g->parameters, (size_t)g->values[value].parameter)->read_as |= how;
 }
 
-/* Notes how the schedule reads each parameter, which decides whether it may be of a lower type. */
+/* Notes how the schedule reads each parameter, which decides whether it may be packed. */
 static void note_readers(const cpl_graph *g)
 {
     for (size_t i = 0; i < g->call_count; i++) {
@@ -145,16 +145,17 @@ static void note_readers(const cpl_graph *g)
         read_as(g, g->outputs[i].value, CPL_READ_PLAIN);
 }
 
-/* Weights that were loaded in a lower type must be read as before, and do not train. */
+/* Weights that are packed must be read as before, and do not train. */
 static cpl_status check_packed(const cpl_program *p, cpl_error *err)
 {
     const cpl_parameters *store = p->engine->parameters;
     for (size_t i = 0; i < cpl_parameters_count(store); i++) {
         const cpl_parameter_info *info = cpl_parameters_at(store, i);
         if (info->packed && p->schedule[CPL_TRAIN].graph)
-            CPL_FAIL(err, CPL_USAGE, "the weights are for inference: '%s' is not float32", info->path);
+            CPL_FAIL(err, CPL_USAGE, "the weights are for inference: '%s' is packed for products", info->path);
         if (info->packed && !cpl_parameters_packable(info, info->packed->type))
-            CPL_FAIL(err, CPL_FAILED, "'%s' is not float32, but '%s' reads it as plain numbers", info->path, p->name);
+            CPL_FAIL(err, CPL_FAILED, "'%s' is packed for products, but '%s' reads it as plain numbers", info->path,
+                     p->name);
     }
     return CPL_OK;
 }

@@ -17,9 +17,11 @@ void cpl_run_tasks(const cpl_run_context *r, int64_t tasks, cpl_task task, void 
 typedef struct tiles {
     const cpl_run_context *r;
     const cpl_gemm *g;
-    const cpl_packed *packed;      /* B, in a lower type: columns from `from` on; NULL: g->b */
+    const cpl_packed *packed;      /* B packed: columns from `from` on; NULL: g->b */
     int64_t from;
     int64_t rows, columns, across; /* of a tile; tiles in one row of tiles */
+    const real *bias;              /* of the columns, or NULL */
+    cpl_activation f;
 } tiles;
 
 /* The product g with columns from `from` on of packed weights. */
@@ -29,6 +31,14 @@ static void packed_product(const cpl_run_context *r, const cpl_gemm *g, const cp
     cpl_gemm_packed p = {.m = g->m, .a = g->a, .lda = g->lda, .b = packed, .from = from, .n = g->n, .beta = g->beta,
                          .c = g->c, .ldc = g->ldc};
     r->kernels->gemm_packed(&p, r->scratch ? r->scratch[thread] : NULL);
+}
+
+/* The bias and the activation of a tile's numbers, which are still near; j: its first column. */
+static void activate(const tiles *t, const cpl_gemm *g, int64_t j)
+{
+    const real *bias = t->bias ? t->bias + j : NULL;
+    for (int64_t i = 0; (bias || t->f != CPL_LINEAR) && i < g->m; i++)
+        t->r->kernels->bias_activation(1, g->n, g->c + i * g->ldc, bias, t->f, g->c + i * g->ldc);
 }
 
 static void run_tile(void *arguments, int64_t task, int thread)
@@ -42,10 +52,11 @@ static void run_tile(void *arguments, int64_t task, int thread)
     g.c += i * g.ldc + j;
     if (t->packed) {
         packed_product(t->r, &g, t->packed, t->from + j, thread);
-        return;
+    } else {
+        g.b += g.transpose_b ? j * g.ldb : j;
+        t->r->kernels->gemm(&g, t->r->scratch ? t->r->scratch[thread] : NULL);
     }
-    g.b += g.transpose_b ? j * g.ldb : j;
-    t->r->kernels->gemm(&g, t->r->scratch ? t->r->scratch[thread] : NULL);
+    activate(t, &g, j);
 }
 
 static int64_t round_up(int64_t x, int64_t to)
@@ -73,24 +84,33 @@ static void cut(const cpl_run_context *r, const cpl_gemm *g, int64_t *down, int6
     }
 }
 
-static void run_product(const cpl_run_context *r, const cpl_gemm *g, const cpl_packed *packed, int64_t from)
+/* Worth dealing: enough to compute, or, where rows are few, enough of B to read. */
+static int is_large(const cpl_gemm *g)
 {
-    tiles t = {.r = r, .g = g, .packed = packed, .from = from, .rows = g->m, .columns = g->n, .across = 1};
+    double b = (double)g->n * (double)g->k;
+    return (double)g->m * b > 2e5 || b > 5e4;
+}
+
+/* t: what is multiplied with what; the rest is filled here. */
+static void run_product(tiles *t)
+{
+    const cpl_gemm *g = t->g;
+    t->rows = g->m, t->columns = g->n;
     if (g->m <= 0 || g->n <= 0)
         return;
-    if ((double)g->m * (double)g->n * (double)g->k > 2e5) {
+    if (is_large(g)) {
         int64_t down, across;
-        cut(r, g, &down, &across);
-        t.rows = (g->m + down - 1) / down;
-        t.columns = round_up((g->n + across - 1) / across, 64);
+        cut(t->r, g, &down, &across);
+        t->rows = (g->m + down - 1) / down;
+        t->columns = round_up((g->n + across - 1) / across, 64);
     }
-    t.across = (g->n + t.columns - 1) / t.columns;
-    cpl_run_tasks(r, (g->m + t.rows - 1) / t.rows * t.across, run_tile, &t);
+    t->across = (g->n + t->columns - 1) / t->columns;
+    cpl_run_tasks(t->r, (g->m + t->rows - 1) / t->rows * t->across, run_tile, t);
 }
 
 void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g)
 {
-    run_product(r, g, NULL, 0);
+    run_product(&(tiles){.r = r, .g = g});
 }
 
 /* ---- weights, whatever their type ---- */
@@ -102,10 +122,16 @@ static cpl_gemm with_floats(const cpl_gemm *g, const cpl_tensor *w, int64_t from
     return product;
 }
 
+void cpl_run_dense(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, const real *bias, cpl_activation f)
+{
+    cpl_gemm product = w->packed ? *g : with_floats(g, w, 0);
+    run_product(&(tiles){.r = r, .g = &product, .packed = w->packed, .bias = bias, .f = f});
+}
+
 void cpl_run_weights(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, int64_t from)
 {
     cpl_gemm product = w->packed ? *g : with_floats(g, w, from);
-    run_product(r, &product, w->packed, from);
+    run_product(&(tiles){.r = r, .g = &product, .packed = w->packed, .from = from});
 }
 
 void cpl_weights_product(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, int64_t from, int thread)

@@ -22,7 +22,7 @@
 enum { CPL_MAX_INPUTS = 8, CPL_MAX_OUTPUTS = 8 };
 
 /* A tensor while it runs. data is NULL for an input that was left out, a hidden output that is not kept, a gradient
- * that nobody needs, or weights in a lower type (only inputs that are the op's `weights` or `tables` can be such). */
+ * that nobody needs, or packed weights (only inputs that are the op's `weights` or `tables` can be such). */
 typedef struct cpl_tensor {
     const cpl_type *type;
     union {
@@ -31,7 +31,7 @@ typedef struct cpl_tensor {
     };
     int64_t rows;  /* of this batch (cpl_type_rows) */
     int64_t width; /* elements of a row (cpl_type_width) */
-    const cpl_packed *packed; /* weights in a lower type; NULL: floats */
+    const cpl_packed *packed; /* weights as products read them; NULL: plain floats */
 } cpl_tensor;
 
 /* All that an op sees while it runs. */
@@ -111,7 +111,7 @@ typedef struct cpl_op {
     uint32_t (*keeps_of)(const void *attributes); /* instead of keeps, where it depends on attributes; NULL: keeps */
     uint32_t flags;
     uint32_t adds;         /* hidden outputs (1 << index) that it can add to, as the run context says */
-    uint32_t weights;      /* inputs (1 << index) that may be of a lower type: right operands of products, as columns */
+    uint32_t weights;      /* inputs (1 << index) that may be packed: right operands of products, as columns */
     uint32_t tables;       /* the same, a table whose rows are taken, or are the columns of a product */
     uint32_t reports;      /* visible outputs (1 << index) that are to read: a gradient that arrives there is refused */
     int ids;               /* above 0: the optional input of ids by which rows of input 0 are equal (share_rows.c) */
@@ -132,10 +132,13 @@ uint32_t cpl_op_keeps(const cpl_op *op, const void *attributes);
 
 /* C = op(A) op(B) + beta C over the pool: cut into tiles by shape, never by the number of threads. */
 void cpl_run_gemm(const cpl_run_context *r, const cpl_gemm *g);
-/* The same where B is w, or n of its columns from `from` on, floats or of a lower type: THE place that chooses the
+/* The same where B is w, or n of its columns from `from` on, packed or not: THE place that chooses the
  * product. g has all but b; transpose_b: w is a table, whose rows are the columns. */
 void cpl_run_weights(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, int64_t from);
-/* … by the calling thread alone, which is `thread`. */
+/* f(A · w + bias), the whole of w; bias NULL: none. */
+void cpl_run_dense(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, const real *bias,
+                   cpl_activation f);
+/* A product with w by the calling thread alone, which is `thread`. */
 void cpl_weights_product(const cpl_run_context *r, const cpl_gemm *g, const cpl_tensor *w, int64_t from, int thread);
 /* to[n] = row i of a table. */
 void cpl_table_row(const cpl_tensor *w, int64_t i, int64_t n, real *to);

@@ -1,6 +1,7 @@
 /* parameters.c: the store of trainable tensors. Values live in one block, each tensor on a cache line. */
 #include "graph/parameters.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -237,11 +238,53 @@ real *cpl_parameters_values(const cpl_parameters *p)
     return p->values;
 }
 
-/* ---- values that come from a file ---- */
+static int64_t first_not_finite(const real *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return i;
+    return -1;
+}
+
+/* Packed ones, a column at a time; bytes were made of finite numbers. */
+static int64_t packed_not_finite(const cpl_packed *packed, int64_t next, int64_t step, double *element)
+{
+    real *column = cpl_alloc((size_t)packed->depth + 1, sizeof *column);
+    int64_t first = -1;
+    for (int64_t k = 0; column && k < packed->columns; k++) {
+        cpl_packed_get(packed, k, column);
+        int64_t i = first_not_finite(column, packed->depth), at = k * next + i * step;
+        if (i < 0 || (first >= 0 && at > first))
+            continue;
+        first = at;
+        *element = (double)column[i];
+    }
+    cpl_release(column);
+    return first;
+}
+
+int64_t cpl_parameters_not_finite(const cpl_parameters *p, size_t i, double *element)
+{
+    const cpl_parameter_info *info = p->items[i];
+    int rows = info->read_as == CPL_READ_ROWS;
+    if (info->packed)
+        return packed_not_finite(info->packed, rows ? info->size[1] : 1, rows ? 1 : info->size[1], element);
+    const real *x = cpl_parameters_value(p, i);
+    int64_t at = first_not_finite(x, info->elements);
+    *element = at >= 0 ? (double)x[at] : 0;
+    return at;
+}
+
+/* ---- packed weights ---- */
 
 void cpl_parameters_defer(cpl_parameters *p)
 {
     p->deferred = p->loaded = 1;
+}
+
+int cpl_parameters_deferred(const cpl_parameters *p)
+{
+    return p->deferred;
 }
 
 cpl_status cpl_parameters_settle(cpl_parameters *p, cpl_error *err)
@@ -254,12 +297,14 @@ int cpl_parameters_packable(const cpl_parameter_info *info, cpl_weight_type type
 {
     if (info->rank != 2 || (info->read_as != CPL_READ_COLUMNS && info->read_as != CPL_READ_ROWS))
         return 0;
+    if (type == CPL_WEIGHT_FLOAT32)
+        return info->read_as == CPL_READ_COLUMNS;
     return type != CPL_WEIGHT_INT8 || info->size[info->read_as == CPL_READ_ROWS] <= CPL_PACKED_DEPTH;
 }
 
-cpl_status cpl_parameters_pack(cpl_parameters *p, size_t i, cpl_weight_type type, cpl_packed **packed, cpl_error *err)
+static cpl_status make_packed(cpl_parameters *p, const cpl_parameter_info *info, cpl_weight_type type,
+                              cpl_packed **packed, cpl_error *err)
 {
-    cpl_parameter_info *info = p->items[i];
     int rows = info->read_as == CPL_READ_ROWS;
     if (!cpl_parameters_packable(info, type))
         CPL_FAIL(err, CPL_FAILED, "'%s' is read as plain numbers and has to be float32", info->path);
@@ -269,7 +314,15 @@ cpl_status cpl_parameters_pack(cpl_parameters *p, size_t i, cpl_weight_type type
     if (!memory)
         CPL_FAIL(err, CPL_FAILED, "out of memory for '%s'", info->path);
     cpl_packed_place(*packed, type, columns, depth, memory);
-    info->packed = *packed;
+    return CPL_OK;
+}
+
+cpl_status cpl_parameters_pack(cpl_parameters *p, size_t i, cpl_weight_type type, cpl_packed **packed, cpl_error *err)
+{
+    cpl_status status = make_packed(p, p->items[i], type, packed, err);
+    if (status != CPL_OK)
+        return status;
+    p->items[i]->packed = *packed;
     cpl_release(p->values);
     p->values = NULL;
     p->allocated = 0;
@@ -277,4 +330,43 @@ cpl_status cpl_parameters_pack(cpl_parameters *p, size_t i, cpl_weight_type type
     p->loaded = 1;
     lay_out(p);
     return CPL_OK;
+}
+
+/* What is not packed moves to a block of its own. */
+static cpl_status move_plain(cpl_parameters *p, cpl_error *err)
+{
+    int64_t elements = 0;
+    for (size_t i = 0; i < p->count; i++)
+        elements += p->items[i]->packed ? 0 : aligned(p->items[i]->elements);
+    real *values = cpl_alloc_aligned((size_t)elements * sizeof *values + 64, 64), *to = values;
+    if (!values)
+        CPL_FAIL(err, CPL_FAILED, "out of memory for %lld parameters", (long long)elements);
+    for (size_t i = 0; i < p->count; i++) {
+        const cpl_parameter_info *info = p->items[i];
+        if (info->packed)
+            continue;
+        memcpy(to, p->values + info->offset, (size_t)info->elements * sizeof *to);
+        to += aligned(info->elements);
+    }
+    cpl_release(p->values);
+    p->values = values;
+    lay_out(p);
+    p->allocated_elements = p->block_elements;
+    return CPL_OK;
+}
+
+cpl_status cpl_parameters_pack_values(cpl_parameters *p, cpl_error *err)
+{
+    cpl_packed *packed;
+    for (size_t i = 0; i < p->count; i++) {
+        cpl_parameter_info *info = p->items[i];
+        if (info->packed || !cpl_parameters_packable(info, CPL_WEIGHT_FLOAT32))
+            continue;
+        cpl_status status = make_packed(p, info, CPL_WEIGHT_FLOAT32, &packed, err);
+        if (status != CPL_OK)
+            return status;
+        cpl_packed_set_whole(packed, p->values + info->offset);
+        info->packed = packed;
+    }
+    return move_plain(p, err);
 }

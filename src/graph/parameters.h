@@ -11,7 +11,7 @@
 
 enum { CPL_PARAMETER_RANK = 3 };
 
-/* How compiled programs read a parameter, besides as plain floats: by a call that knows weights in a lower type. */
+/* How compiled programs read a parameter, besides as plain floats: by a call that knows packed weights. */
 enum {
     CPL_READ_COLUMNS = 1 << 0, /* a right operand of products, [depth columns] */
     CPL_READ_ROWS = 1 << 1,    /* a table, [columns depth]: rows are taken, or are the columns of a product */
@@ -31,7 +31,7 @@ typedef struct cpl_parameter_info {
     int reached;       /* a gradient reaches it (set by differentiation) */
     int trainable;     /* 0: frozen. Set by cpl_parameters_set_trainable */
     int read_as;       /* CPL_READ_… of all programs that were compiled */
-    const cpl_packed *packed; /* in a lower type; there are no floats then. Set by cpl_parameters_pack */
+    const cpl_packed *packed; /* as products read them; there are no plain floats then. Set by cpl_parameters_pack */
 } cpl_parameter_info;
 
 typedef struct cpl_parameters cpl_parameters;
@@ -67,16 +67,22 @@ cpl_status cpl_parameters_no_match(const cpl_parameters *p, const char *pattern,
 cpl_status cpl_parameters_allocate(cpl_parameters *p, uint64_t seed, cpl_error *err);
 real *cpl_parameters_value(const cpl_parameters *p, size_t i); /* NULL when packed */
 real *cpl_parameters_values(const cpl_parameters *p); /* the whole block */
+/* The first element of parameter i that is no finite number, and that; −1: there is none. */
+int64_t cpl_parameters_not_finite(const cpl_parameters *p, size_t i, double *element);
 
-/* ---- values that come from a file: they are not initialised, and may be of a lower type ---- */
+/* ---- for inference: packed weights (kernel/packed.h) ---- */
 
-/* Until cpl_parameters_settle no values are allocated, so that none of a lower type ever exists in float. */
+/* Until cpl_parameters_settle no values are allocated: a file gives them, and what can be packed never exists twice. */
 void cpl_parameters_defer(cpl_parameters *p);
+int cpl_parameters_deferred(const cpl_parameters *p);
 /* Gives parameter i packed memory, all 0, in place of floats; it must be read in one way, as columns or as rows. Values
  * of others are lost: pack before anything is loaded. For inference alone. */
 cpl_status cpl_parameters_pack(cpl_parameters *p, size_t i, cpl_weight_type type, cpl_packed **packed, cpl_error *err);
-/* 1 when the parameter is read in one way, and so may be packed. */
+/* 1 when the parameter is read in one way, and so may be packed; of float32 only columns gain by that: a table's rows
+ * would be torn apart. */
 int cpl_parameters_packable(const cpl_parameter_info *info, cpl_weight_type type);
+/* Packs all allocated values that may be, as float32. After CPL_FAILED nothing may be computed with them. */
+cpl_status cpl_parameters_pack_values(cpl_parameters *p, cpl_error *err);
 cpl_status cpl_parameters_settle(cpl_parameters *p, cpl_error *err);
 
 /* Fills x by the initialiser (initialize.c), a pure function of (seed, path). */

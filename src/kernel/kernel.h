@@ -37,7 +37,7 @@ typedef struct cpl_gemm {
     int64_t ldc;
 } cpl_gemm;
 
-/* ---- weights in a lower type ---- */
+/* ---- packed weights ---- */
 
 typedef enum cpl_weight_type { CPL_WEIGHT_FLOAT32, CPL_WEIGHT_BFLOAT16, CPL_WEIGHT_INT8 } cpl_weight_type;
 
@@ -45,7 +45,7 @@ enum { CPL_PACK = 16 }; /* columns that stand together */
 
 /* A right operand B[depth columns]; packed.h says how it stands, makes it and reads it. */
 typedef struct cpl_packed {
-    cpl_weight_type type; /* BFLOAT16 or INT8 */
+    cpl_weight_type type;
     int64_t columns, depth;
     uint32_t *words;
     float *scale;         /* INT8, of each column: a number is its byte · scale */
@@ -54,6 +54,7 @@ typedef struct cpl_packed {
 
 /* C[m n] = A[m depth] · columns from … from+n−1 of B + beta · C, beta 0 or 1 (0: C is not read).
  *
+ * float32: the bits that gemm gives with the same numbers.
  * bfloat16: A is not rounded, sums are float, in the order of depth.
  * int8: each row of A becomes bytes too: with L its largest |a|, q = a · (127 / L) rounded to the nearest, of two the
  * even one. C = (Σ q · byte) · ((L / 127) · scale) + beta · C, each operation in float but for the sum, which is exact
@@ -91,7 +92,7 @@ typedef struct cpl_kernels {
     /* The same with A and B rounded to bfloat16 (to the nearest, of two to the even one); sums and C are not. */
     void (*gemm_bf16)(const cpl_gemm *g, void *scratch);
     int multiplies_bf16; /* 0: gemm_bf16 rounds, then multiplies as gemm does: no faster */
-    /* Products with weights in a lower type; scratch as for gemm. */
+    /* Products with packed weights; scratch as for gemm. */
     void (*gemm_packed)(const cpl_gemm_packed *g, void *scratch);
 
     /* y[i] += a · x[i];  y[i] = a · x[i];  y = x1 + x2;  y = x1 · x2 (y may be x1 or x2);  Σ x1·x2 */

@@ -10,10 +10,11 @@ static int64_t blocks_of(int64_t columns)
     return (columns + CPL_PACK - 1) / CPL_PACK;
 }
 
-/* Words of 32 bits that a column has: two bfloat16 or four bytes each. */
+/* Words of 32 bits that a column has: a float, two bfloat16 or four bytes each. */
 static int64_t words_of(cpl_weight_type type, int64_t depth)
 {
-    return type == CPL_WEIGHT_BFLOAT16 ? (depth + 1) / 2 : (depth + 3) / 4;
+    int64_t in_word = type == CPL_WEIGHT_FLOAT32 ? 1 : type == CPL_WEIGHT_BFLOAT16 ? 2 : 4;
+    return (depth + in_word - 1) / in_word;
 }
 
 size_t cpl_packed_bytes(cpl_weight_type type, int64_t columns, int64_t depth)
@@ -49,9 +50,12 @@ static int8_t *byte_at(const cpl_packed *p, int64_t column, int64_t i)
 
 void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t step, float scale)
 {
+    const float *floats = numbers;
     const uint16_t *halves = numbers;
     const int8_t *bytes = numbers;
     int32_t sum = 0;
+    for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_FLOAT32; i++)
+        memcpy(word_at(p, column, i), floats + i * step, sizeof *floats);
     for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_BFLOAT16; i += 2) {
         uint32_t second = i + 1 < p->depth ? halves[(i + 1) * step] : 0;
         *word_at(p, column, i / 2) = (uint32_t)halves[i * step] << 16 | second;
@@ -66,6 +70,19 @@ void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t 
     p->sum[column] = sum;
 }
 
+void cpl_packed_set_whole(cpl_packed *p, const real *w)
+{
+    for (int64_t column = 0; column < p->columns; column += CPL_PACK) {
+        int64_t n = p->columns - column < CPL_PACK ? p->columns - column : CPL_PACK;
+        uint32_t *to = word_at(p, column, 0);
+        for (int64_t i = 0; i < p->depth; i++)
+            for (int64_t k = 0; k < n; k++) {
+                float number = (float)w[i * p->columns + column + k];
+                memcpy(&to[i * CPL_PACK + k], &number, sizeof number);
+            }
+    }
+}
+
 static float of_bits(uint32_t bits)
 {
     float x;
@@ -76,6 +93,8 @@ static float of_bits(uint32_t bits)
 void cpl_packed_get(const cpl_packed *p, int64_t column, real *to)
 {
     const uint32_t *word = word_at(p, column, 0);
+    for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_FLOAT32; i++)
+        to[i] = (real)of_bits(word[i * CPL_PACK]);
     for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_BFLOAT16; i++) {
         uint32_t pair = word[i / 2 * CPL_PACK];
         to[i] = (real)of_bits(i % 2 ? pair << 16 : pair & 0xffff0000u);

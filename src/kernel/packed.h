@@ -1,6 +1,7 @@
-/* packed.h: weights in a lower type, standing as products read them (kernel.h: cpl_gemm_packed).
+/* packed.h: weights standing as products read them, in float32 or a lower type (kernel.h: cpl_gemm_packed).
  *
  * Blocks of CPL_PACK columns, each a piece of memory that a product reads from its beginning to its end:
+ *   float32   [block][depth][column] floats
  *   bfloat16  [block][pair of depth][column] words of 32 bits: the first of the pair in the upper half
  *   int8      [block][four of depth][column][4] bytes
  * What a block has beyond the columns or the depth is 0. A column's number is byte · scale of the column.
@@ -19,8 +20,10 @@ enum { CPL_PACKED_DEPTH = 1 << 17 };
 size_t cpl_packed_bytes(cpl_weight_type type, int64_t columns, int64_t depth);
 /* p with all numbers 0, in memory of that many bytes, 64-byte aligned. */
 void cpl_packed_place(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory);
-/* One column: uint16_t or int8_t, `step` of them apart. bfloat16 has no scale. */
+/* One column: float, uint16_t or int8_t, `step` of them apart. Only int8 has a scale. */
 void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t step, float scale);
+/* All of float32, w[depth columns]. */
+void cpl_packed_set_whole(cpl_packed *p, const real *w);
 /* The numbers of one column. */
 void cpl_packed_get(const cpl_packed *p, int64_t column, real *to);
 /* One column of another matrix of the same type and depth. */

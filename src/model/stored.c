@@ -75,7 +75,9 @@ static void fill(const cpl_tensor_file *f, const cpl_tensor_entry *t, const cpl_
     const float *scale = found ? found->data : NULL;
     int rows = info->read_as == CPL_READ_ROWS;
     int64_t next = rows ? info->size[1] : 1, step = rows ? 1 : info->size[1];
-    for (int64_t k = 0; k < packed->columns; k++)
+    if (t->dtype == CPL_DTYPE_F32)
+        cpl_packed_set_whole(packed, t->data);
+    for (int64_t k = 0; k < packed->columns && t->dtype != CPL_DTYPE_F32; k++)
         cpl_packed_set(packed, k, (const char *)t->data + (size_t)(k * next) * cpl_dtype_bytes(t->dtype), step,
                        scale ? scale[k] : 0);
 }
@@ -87,16 +89,23 @@ static int parameter_of(const cpl_tensor_entry *t, int (*wanted)(const void *use
     return wanted(user, t->name) ? cpl_parameters_find(p, t->name) : -1;
 }
 
-/* What is of a lower type changes where the others stand, so it is filled first. */
+static int is_packed(const cpl_tensor_entry *t, const cpl_parameters *p, int parameter)
+{
+    cpl_weight_type type = type_of(t);
+    return type != CPL_WEIGHT_FLOAT32 ||
+           (cpl_parameters_deferred(p) && cpl_parameters_packable(cpl_parameters_at(p, (size_t)parameter), type));
+}
+
+/* What is packed changes where the others stand, so it is filled first. */
 cpl_status cpl_stored_load(const cpl_tensor_file *f, int (*wanted)(const void *user, const char *name),
                            const void *user, cpl_parameters *p, cpl_error *err)
 {
     size_t count = cpl_tensor_file_count(f);
     for (size_t i = 0; i < count; i++) {
         const cpl_tensor_entry *t = cpl_tensor_file_at(f, i);
-        int k = t->dtype == CPL_DTYPE_F32 ? -1 : parameter_of(t, wanted, user, p);
+        int k = parameter_of(t, wanted, user, p);
         cpl_packed *packed;
-        if (k < 0)
+        if (k < 0 || !is_packed(t, p, k))
             continue;
         cpl_status status = cpl_parameters_pack(p, (size_t)k, type_of(t), &packed, err);
         if (status != CPL_OK)
@@ -106,10 +115,11 @@ cpl_status cpl_stored_load(const cpl_tensor_file *f, int (*wanted)(const void *u
     cpl_status status = cpl_parameters_settle(p, err);
     for (size_t i = 0; i < count && status == CPL_OK; i++) {
         const cpl_tensor_entry *t = cpl_tensor_file_at(f, i);
-        int k = t->dtype == CPL_DTYPE_F32 ? parameter_of(t, wanted, user, p) : -1;
-        if (k >= 0 && cpl_parameters_at(p, (size_t)k)->elements > 0)
+        int k = parameter_of(t, wanted, user, p);
+        const cpl_parameter_info *info = k >= 0 ? cpl_parameters_at(p, (size_t)k) : NULL;
+        if (info && !info->packed && info->elements > 0)
             memcpy(cpl_parameters_value(p, (size_t)k), t->data,
-                   (size_t)cpl_parameters_at(p, (size_t)k)->elements * sizeof(real));
+                   (size_t)info->elements * sizeof(real));
     }
     return status;
 }

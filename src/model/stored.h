@@ -19,7 +19,8 @@ int cpl_weight_type_named(cpl_weight_type *type, const char *name);
 int cpl_stored_fits(const cpl_tensor_file *f, const cpl_tensor_entry *t, const cpl_parameter_info *info);
 /* 1 for "<path>.scale" beside bytes: no parameter of its own. */
 int cpl_stored_is_scale(const cpl_tensor_file *f, const char *name);
-/* Loads all tensors that are parameters and for which wanted(user, name) says 1. They must fit. */
+/* Loads all tensors that are parameters and for which wanted(user, name) says 1. They must fit. Into parameters that
+ * were deferred, for inference, float32 is packed as well where products alone read it. */
 cpl_status cpl_stored_load(const cpl_tensor_file *f, int (*wanted)(const void *user, const char *name),
                            const void *user, cpl_parameters *p, cpl_error *err);
 

@@ -76,9 +76,9 @@ static void step_forward(const gru_walk *a, int64_t row, int64_t lo, int64_t n, 
         for (int64_t i = 0; i < n; i++)
             memcpy(hg + i * 3 * u, b + 3 * u, (size_t)(3 * u) * sizeof *hg);
     }
-    cpl_weights_product(r, &(cpl_gemm){.m = n, .n = 3 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state),
-                                       .lda = u, .ldb = 3 * u, .beta = b ? 1 : 0, .c = hg, .ldc = 3 * u},
-                        &r->in[2], 0, thread);
+    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = 3 * u, .k = u,
+                                             .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u, .ldb = 3 * u,
+                                             .beta = b ? 1 : 0, .c = hg, .ldc = 3 * u}, &r->in[2], 0, thread);
     r->kernels->gru_forward(n, u, xg, hg, state, keep, state);
     if (r->out[0].data)
         memcpy(r->out[0].data + row * u, state, (size_t)(n * u) * sizeof *state);

@@ -80,12 +80,13 @@ static void step_forward(const before_walk *a, int64_t row, int64_t lo, int64_t 
 
     if (r->in[3].data)
         f->bias_activation(n, 3 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    cpl_weights_product(r, &(cpl_gemm){.m = n, .n = 2 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state),
-                                       .lda = u, .ldb = 3 * u, .c = hg, .ldc = 2 * u}, &r->in[2], 0, thread);
+    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = 2 * u, .k = u,
+                                             .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u, .ldb = 3 * u,
+                                             .c = hg, .ldc = 2 * u}, &r->in[2], 0, thread);
     f->gru_before_gates(n, u, xg, hg, state, keep, rh);
     cpl_recurrent_mask(&a->w, lo, n, rh);
-    cpl_weights_product(r, &(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .ldb = 3 * u, .c = hn, .ldc = u},
-                        &r->in[2], 2 * u, thread);
+    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .ldb = 3 * u, .c = hn,
+                                             .ldc = u}, &r->in[2], 2 * u, thread);
     f->gru_before_state(n, u, xg, hn, state, keep, next);
     memcpy(state, next, (size_t)(n * u) * sizeof *state);
     if (r->out[0].data)

@@ -21,24 +21,12 @@ static work work_of(const cpl_run_context *r)
                   .rows = cpl_rows_of(cpl_tensor_elements(&r->in[0]), w[0].size)};
 }
 
-static void activate(void *arguments, int64_t task, int thread)
-{
-    const work *w = arguments;
-    const cpl_run_context *r = w->r;
-    cpl_span s = cpl_span_of(task, cpl_chunk_rows(w->out), w->rows);
-    real *y = r->out[0].data + s.from * w->out;
-    (void)thread;
-    r->kernels->bias_activation(s.to - s.from, w->out, y, r->in[2].data, w->f, y);
-}
-
 static void forward(const cpl_run_context *r)
 {
     work w = work_of(r);
     int64_t in = r->in[1].type->dim[0].size;
-    cpl_run_weights(r, &(cpl_gemm){.m = w.rows, .n = w.out, .k = in, .a = r->in[0].data, .lda = in, .ldb = w.out,
-                                   .c = r->out[0].data, .ldc = w.out}, &r->in[1], 0);
-    if (r->in[2].data || w.f != CPL_LINEAR)
-        cpl_run_tasks(r, cpl_row_chunks(w.rows, w.out), activate, &w);
+    cpl_run_dense(r, &(cpl_gemm){.m = w.rows, .n = w.out, .k = in, .a = r->in[0].data, .lda = in, .ldb = w.out,
+                                 .c = r->out[0].data, .ldc = w.out}, &r->in[1], r->in[2].data, w.f);
 }
 
 static void deactivate(void *arguments, int64_t task, int thread)

@@ -93,7 +93,7 @@ void cpl_linear_loss_forward(const cpl_run_context *r, int tied)
         cpl_run_zero(r, r->out[OUT_DW].data, in * vocab);
     for (int64_t row = 0; row < rows; row += block) {
         int64_t n = rows - row < block ? rows - row : block;
-        cpl_projection_forward(&p, n, r->in[IN_X].data + row * in, s.logits);
+        cpl_projection_forward(&p, n, r->in[IN_X].data + row * in, NULL, s.logits);
         cpl_loss_run(r, &(cpl_loss_rows){.rows = n, .width = vocab, .logits = s.logits, .bias = r->in[IN_B].data,
                                          .target = r->in[IN_TARGET].ids + row,
                                          .scale = count ? (real)1 / (real)count : 0, .gradient = gradient,

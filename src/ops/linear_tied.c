@@ -6,28 +6,11 @@
 #include "ops/projection.h"
 #include "ops/rows.h"
 
-typedef struct work {
-    const cpl_run_context *r;
-    int64_t rows, out;
-} work;
-
-static void add_bias(void *arguments, int64_t task, int thread)
-{
-    const work *w = arguments;
-    const cpl_run_context *r = w->r;
-    cpl_span s = cpl_span_of(task, cpl_chunk_rows(w->out), w->rows);
-    real *y = r->out[0].data + s.from * w->out;
-    (void)thread;
-    r->kernels->bias_activation(s.to - s.from, w->out, y, r->in[2].data, CPL_LINEAR, y);
-}
-
 static void forward(const cpl_run_context *r)
 {
     cpl_projection p = cpl_projection_of(r, 1);
-    work w = {.r = r, .rows = cpl_rows_of(cpl_tensor_elements(&r->in[0]), p.in), .out = p.vocab};
-    cpl_projection_forward(&p, w.rows, r->in[0].data, r->out[0].data);
-    if (r->in[2].data)
-        cpl_run_tasks(r, cpl_row_chunks(w.rows, w.out), add_bias, &w);
+    int64_t rows = cpl_rows_of(cpl_tensor_elements(&r->in[0]), p.in);
+    cpl_projection_forward(&p, rows, r->in[0].data, r->in[2].data, r->out[0].data);
 }
 
 static void backward(const cpl_run_context *r)

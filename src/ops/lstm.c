@@ -79,8 +79,9 @@ static void step_forward(const lstm_walk *a, int64_t row, int64_t lo, int64_t n,
 
     if (r->in[3].data)
         r->kernels->bias_activation(n, 4 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    cpl_weights_product(r, &(cpl_gemm){.m = n, .n = 4 * u, .k = u, .a = cpl_recurrent_masked(&a->w, lo, n, state),
-                                       .lda = u, .ldb = 4 * u, .c = hg, .ldc = 4 * u}, &r->in[2], 0, thread);
+    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = 4 * u, .k = u,
+                                             .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u, .ldb = 4 * u,
+                                             .c = hg, .ldc = 4 * u}, &r->in[2], 0, thread);
     r->kernels->lstm_forward(n, u, xg, hg, cell, keep, next, state);
     memcpy(cell, next, (size_t)(n * u) * sizeof *cell);
     if (r->out[OUT_Y].data)

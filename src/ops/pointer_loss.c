@@ -291,7 +291,7 @@ void cpl_pointer_loss_forward(const cpl_run_context *r, int tied)
     for (int64_t row = 0; row < rows; row += block) {
         p.row = row;
         p.rows = rows - row < block ? rows - row : block;
-        cpl_projection_forward(&p.projection, p.rows, r->in[IN_X].data + row * in, p.logits);
+        cpl_projection_forward(&p.projection, p.rows, r->in[IN_X].data + row * in, NULL, p.logits);
         cpl_run_tasks(r, (p.rows + TASK_ROWS - 1) / TASK_ROWS, rows_task, &p);
         if (p.logit_gradient)
             block_gradients(&p, row || !begins ? 1 : 0);

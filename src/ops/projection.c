@@ -13,10 +13,11 @@ cpl_projection cpl_projection_of(const cpl_run_context *r, int tied)
                             .vocab = cpl_projection_vocab(w, tied), .w = r->in[1].data};
 }
 
-void cpl_projection_forward(const cpl_projection *p, int64_t n, const real *x, real *y)
+void cpl_projection_forward(const cpl_projection *p, int64_t n, const real *x, const real *bias, real *y)
 {
-    cpl_run_weights(p->r, &(cpl_gemm){.transpose_b = p->tied, .m = n, .n = p->vocab, .k = p->in, .a = x, .lda = p->in,
-                                      .ldb = p->tied ? p->in : p->vocab, .c = y, .ldc = p->vocab}, &p->r->in[1], 0);
+    cpl_run_dense(p->r, &(cpl_gemm){.transpose_b = p->tied, .m = n, .n = p->vocab, .k = p->in, .a = x, .lda = p->in,
+                                    .ldb = p->tied ? p->in : p->vocab, .c = y, .ldc = p->vocab}, &p->r->in[1], bias,
+                  CPL_LINEAR);
 }
 
 void cpl_projection_input(const cpl_projection *p, int64_t n, const real *dy, real *dx)

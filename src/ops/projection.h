@@ -16,8 +16,8 @@ typedef struct cpl_projection {
 cpl_projection cpl_projection_of(const cpl_run_context *r, int tied);
 int64_t cpl_projection_vocab(const cpl_type *w, int tied);
 
-/* n rows. y[n vocab] = x·w */
-void cpl_projection_forward(const cpl_projection *p, int64_t n, const real *x, real *y);
+/* n rows. y[n vocab] = x·w + bias, which may be NULL. */
+void cpl_projection_forward(const cpl_projection *p, int64_t n, const real *x, const real *bias, real *y);
 /* dx[n in] = dy·wᵀ */
 void cpl_projection_input(const cpl_projection *p, int64_t n, const real *dy, real *dx);
 /* dw = beta · dw + xᵀ·dy, standing as w does */

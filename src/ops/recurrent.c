@@ -54,11 +54,15 @@ static int64_t cut_within(const cpl_geometry *g, int64_t limit, int64_t most, in
     return parts;
 }
 
+/* Up to so many rows a step's time is that of reading the recurrent kernel, which threads then do together. */
+enum { DEALT_ROWS = 6, DEALT_NUMBERS = 32768 };
+
 /* Bisects for the smallest limit. One part for each thread: larger products are the faster ones. */
 static void cut_batch(cpl_recurrent *w, int threads)
 {
     const cpl_geometry *g = w->g;
-    int64_t most = threads < CPL_RECURRENT_PARTS ? threads : CPL_RECURRENT_PARTS;
+    w->dealt = threads > 1 && g->batch <= DEALT_ROWS && w->u * w->gates >= DEALT_NUMBERS;
+    int64_t most = w->dealt ? 1 : threads < CPL_RECURRENT_PARTS ? threads : CPL_RECURRENT_PARTS;
     int64_t low = 0, high = g->rows + (int64_t)STEP_COST * g->longest;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -219,6 +223,15 @@ void cpl_recurrent_product(const cpl_recurrent *w, const cpl_gemm *g)
     }
     for (int64_t i = 0; i < g->m; i++)
         memset(g->c + i * g->ldc, 0, (size_t)g->n * sizeof(real));
+}
+
+void cpl_recurrent_weights(const cpl_recurrent *w, const cpl_gemm *g, const cpl_tensor *weights, int64_t from,
+                           int thread)
+{
+    if (w->dealt)
+        cpl_run_weights(w->r, g, weights, from);
+    else
+        cpl_weights_product(w->r, g, weights, from, thread);
 }
 
 void cpl_recurrent_input(const cpl_recurrent *w, real *xg)

@@ -26,6 +26,7 @@ typedef struct cpl_recurrent {
     int32_t *which;       /* [rows] the one of these that a row equals; NULL: x is taken as it is */
     int32_t *first;       /* [distinct] the first row that equals it */
     real *mask, *masked;  /* recurrent dropout: [batch u] twice; NULL: nothing is dropped */
+    int dealt; /* one part, whose products are dealt to the pool step by step: few rows with much to read */
     int64_t parts;
     int64_t cut[CPL_RECURRENT_PARTS + 1]; /* part p: positions cut[p] … cut[p + 1] − 1 */
 } cpl_recurrent;
@@ -61,6 +62,10 @@ static inline int64_t cpl_recurrent_alive(const cpl_recurrent *w, int64_t part, 
     int64_t active = cpl_geometry_active(w->g, k), lo = w->cut[part], hi = w->cut[part + 1];
     return active <= lo ? 0 : (active < hi ? active : hi) - lo;
 }
+
+/* In a step: the product of a part's rows with n columns of w from `from` on, see cpl_run_weights. */
+void cpl_recurrent_weights(const cpl_recurrent *w, const cpl_gemm *g, const cpl_tensor *weights, int64_t from,
+                           int thread);
 
 /* xg[distinct gates] = x·W for all steps. */
 void cpl_recurrent_input(const cpl_recurrent *w, real *xg);

@@ -53,7 +53,10 @@ void cpl_recurrent_unmasked(const cpl_recurrent *w, int64_t lo, const cpl_gemm *
     int64_t elements = g->m * w->u;
     if (w->mask && g->beta != 0)
         direct.c = w->masked + lo * w->u, direct.beta = 0;
-    w->r->kernels->gemm(&direct, w->r->scratch[thread]);
+    if (w->dealt)
+        cpl_run_gemm(w->r, &direct);
+    else
+        w->r->kernels->gemm(&direct, w->r->scratch[thread]);
     if (!w->mask)
         return;
     w->r->kernels->multiply(elements, direct.c, w->mask + lo * w->u, direct.c);

@@ -38,6 +38,15 @@ static void threads_change_no_bit(void **state)
     same_bits("64", "gru_reset_before", 1, 13);
 }
 
+/* So few sentences that the products of a step are dealt out, and not the sentences. */
+static void threads_that_share_a_step_change_no_bit(void **state)
+{
+    (void)state;
+    same_bits("112", "gru", 3, 9);
+    same_bits("96", "lstm", 6, 7);
+    same_bits("128", "gru_reset_before", 1, 13);
+}
+
 /* ---- batches ---- */
 
 enum { LOGITS = (WIDTH_MOST - 1) * (VOCABULARY - 20) };
@@ -105,6 +114,7 @@ static void padding_has_no_influence(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(threads_change_no_bit),
+    cmocka_unit_test(threads_that_share_a_step_change_no_bit),
     cmocka_unit_test(a_sentence_does_not_know_its_batch),
     cmocka_unit_test(padding_has_no_influence),
 };

@@ -32,7 +32,10 @@ static inline weights weights_new(cpl_weight_type type, int64_t columns, int64_t
             scale = cpl_to_int8(depth, w + j, columns, bytes, 1);
         for (int64_t p = 0; p < depth; p++)
             halves[p] = cpl_to_bfloat16(w[p * columns + j]);
-        cpl_packed_set(&b.p, j, type == CPL_WEIGHT_INT8 ? (const void *)bytes : halves, 1, scale);
+        if (type == CPL_WEIGHT_FLOAT32)
+            cpl_packed_set(&b.p, j, w + j, columns, 0);
+        else
+            cpl_packed_set(&b.p, j, type == CPL_WEIGHT_INT8 ? (const void *)bytes : halves, 1, scale);
     }
     free(bytes);
     free(halves);

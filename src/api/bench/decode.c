@@ -237,6 +237,8 @@ cpl_status cpl_bench_decode(cpl_bench *b, cpl_error *err)
         o->model ? open_file(&m, b, err) : open_random(&m, b, o->vocabulary ? o->vocabulary : 5000, err);
     if (status == CPL_OK && o->keep_model)
         status = keep_model(&m, o->keep_model, err);
+    if (status == CPL_OK && !m.file) /* as a model is when it is opened */
+        status = cpl_parameters_pack_values(m.engine->parameters, err);
     if (status == CPL_OK)
         status = measure(b, &m, o->batch > 0 ? o->batch : 1, base, err);
     if (status == CPL_OK && o->batch == 0)

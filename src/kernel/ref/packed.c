@@ -1,19 +1,21 @@
-/* packed.c: the reference products with weights in a lower type. */
+/* packed.c: the reference products with packed weights. */
 #include <math.h>
 #include "kernel/packed.h"
 #include "kernel/ref/reference.h"
 
-/* bfloat16 to float and int8 alike: what is said is done, a number of B at a time. */
+/* All types alike: what is said is done, a number of B at a time. */
 static float number_of(const cpl_packed *b, int64_t column, int64_t p)
 {
-    int64_t block = column / CPL_PACK, in_block = column % CPL_PACK;
-    int64_t words = b->type == CPL_WEIGHT_INT8 ? (b->depth + 3) / 4 : (b->depth + 1) / 2;
-    int64_t at = (block * words + (b->type == CPL_WEIGHT_INT8 ? p / 4 : p / 2)) * CPL_PACK + in_block;
-    union { uint32_t bits; float number; } half = {.bits = p % 2 ? b->words[at] << 16 : b->words[at] & 0xffff0000u};
+    static const int64_t in_word[] = {[CPL_WEIGHT_FLOAT32] = 1, [CPL_WEIGHT_BFLOAT16] = 2, [CPL_WEIGHT_INT8] = 4};
+    int64_t n = in_word[b->type], words = (b->depth + n - 1) / n;
+    int64_t at = (column / CPL_PACK * words + p / n) * CPL_PACK + column % CPL_PACK;
+    union { uint32_t bits; float number; } word = {.bits = b->words[at]};
 
     if (b->type == CPL_WEIGHT_INT8)
         return (float)((const int8_t *)(b->words + at))[p % 4];
-    return half.number;
+    if (b->type == CPL_WEIGHT_BFLOAT16)
+        word.bits = p % 2 ? word.bits << 16 : word.bits & 0xffff0000u;
+    return word.number;
 }
 
 /* How the numbers of a row of A become bytes: q = a · times, and back: q · scale. */
@@ -44,7 +46,7 @@ static double sum_int8(const cpl_gemm_packed *g, const real *a, row_bytes row, i
     return (double)((float)sum * (row.scale * g->b->scale[column]));
 }
 
-static double sum_bf16(const cpl_gemm_packed *g, const real *a, int64_t column)
+static double sum_floats(const cpl_gemm_packed *g, const real *a, int64_t column)
 {
     double sum = 0;
 
@@ -62,7 +64,7 @@ void cpl_ref_gemm_packed(const cpl_gemm_packed *g, void *scratch)
         row_bytes row = is_int8 ? bytes_of(a, g->b->depth) : (row_bytes){0, 0};
 
         for (int64_t j = 0; j < g->n; j++) {
-            double sum = is_int8 ? sum_int8(g, a, row, g->from + j) : sum_bf16(g, a, g->from + j);
+            double sum = is_int8 ? sum_int8(g, a, row, g->from + j) : sum_floats(g, a, g->from + j);
             real *c = g->c + i * g->ldc + j;
 
             *c = (real)(g->beta == 0 ? sum : sum + (double)*c);

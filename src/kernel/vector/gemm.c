@@ -45,6 +45,7 @@ typedef struct block {
     float *panel;          /* scratch: [depth PANEL] */
     const float *a_packed; /* the slice of a transposed A, tile by tile, or NULL */
     int add;
+    parts tiles; /* of the rows */
 } block;
 
 /* Runs the tiles of one panel, columns j … j+columns. in_place: B is read where it stands and, when more
@@ -52,11 +53,10 @@ typedef struct block {
 static void run_panel(const block *b, int64_t j, int columns, int in_place)
 {
     const cpl_gemm *g = b->g;
-    int64_t count = parts_of(b->rows, TILE_ROWS);
     tile_job t = {.k = b->depth, .panel = b->panel, .ldc = g->ldc, .columns = columns, .add = b->add};
 
-    for (int64_t index = 0, i = 0; index < count; index++) {
-        int64_t rows = part_size(b->rows, count, index);
+    for (int64_t index = 0, i = 0; index < b->tiles.count; index++) {
+        int64_t rows = part_size(b->tiles, index);
         int from_b = in_place && index == 0;
 
         t.a = b->a_packed != NULL ? b->a_packed + i * b->depth : g->a + (b->i + i) * g->lda + b->p;
@@ -69,7 +69,7 @@ static void run_panel(const block *b, int64_t j, int columns, int in_place)
          * Its last column names the line that this panel has not touched. */
         t.next = in_place && index == 1 ? g->b + b->p * g->ldb + j + 2 * PANEL - 1 : b->panel;
         t.next_step = in_place && index == 1 ? g->ldb : 0;
-        if (from_b && count > 1)
+        if (from_b && b->tiles.count > 1)
             tiles[rows].copy(&t);
         else
             tiles[rows].packed(&t);
@@ -116,18 +116,19 @@ static void run_block(const block *b)
 
 void CPL_FN(gemm)(const cpl_gemm *g, void *scratch)
 {
-    int64_t blocks = parts_of(g->m, ROWS_MOST);
-    int64_t slices = parts_of(g->k, DEPTH_MOST); /* of k alone: a row's sums are cut alike in every call */
+    parts blocks = cut_evenly(g->m, ROWS_MOST);
+    parts slices = cut_evenly(g->k, DEPTH_MOST); /* of k alone: a row's sums are cut alike in every call */
     float *a_packed = (float *)scratch + DEPTH_MOST * PANEL;
     block b = {.g = g, .panel = scratch};
 
-    if (slices == 0)
+    if (slices.count == 0)
         clear(g);
-    for (int64_t index = 0; index < blocks; index++, b.i += b.rows) {
-        b.rows = part_size(g->m, blocks, index);
+    for (int64_t index = 0; index < blocks.count; index++, b.i += b.rows) {
+        b.rows = part_size(blocks, index);
+        b.tiles = cut_evenly(b.rows, TILE_ROWS);
         b.p = 0;
-        for (int64_t slice = 0; slice < slices; slice++, b.p += b.depth) {
-            b.depth = part_size(g->k, slices, slice);
+        for (int64_t slice = 0; slice < slices.count; slice++, b.p += b.depth) {
+            b.depth = part_size(slices, slice);
             b.add = slice > 0 || g->beta != 0.0f;
             if (g->transpose_a) {
                 pack_rows(g->a + b.p * g->lda + b.i, g->lda, b.rows, b.depth, a_packed);

@@ -27,6 +27,7 @@ typedef struct block {
     float *panel;   /* scratch: [steps PANEL] words of B; [depth PANEL] numbers before */
     float *a_words; /* scratch: a transposed A tile by tile, [steps rows of the tile], else [rows steps] */
     int add;
+    parts tiles; /* of the rows */
 } block;
 
 /* x[depth count] becomes words to[steps count]: TOGETHER rows in one. to may be x, at the same distance of rows: a row
@@ -51,10 +52,9 @@ static void words_of_a(const block *b)
     const cpl_gemm *g = b->g;
     const float *a = g->transpose_a ? g->a + b->p * g->lda + b->i : g->a + b->i * g->lda + b->p;
     float *to = b->a_words;
-    int64_t count = parts_of(b->rows, TILE_ROWS);
 
-    for (int64_t index = 0; g->transpose_a && index < count; index++) {
-        int64_t size = part_size(b->rows, count, index);
+    for (int64_t index = 0; g->transpose_a && index < b->tiles.count; index++) {
+        int64_t size = part_size(b->tiles, index);
 
         words_down(a, g->lda, b->depth, size, to, size);
         a += size;
@@ -86,12 +86,11 @@ static void words_of_b(const block *b, int64_t j, int columns)
 static void run_panel(const block *b, int64_t j, int columns)
 {
     const cpl_gemm *g = b->g;
-    int64_t count = parts_of(b->rows, TILE_ROWS);
     tile_job t = {.k = b->steps, .b = b->panel, .b_step = PANEL, .next = b->panel, .ldc = g->ldc, .columns = columns,
                   .add = b->add};
 
-    for (int64_t index = 0, i = 0; index < count; index++) {
-        int64_t rows = part_size(b->rows, count, index);
+    for (int64_t index = 0, i = 0; index < b->tiles.count; index++) {
+        int64_t rows = part_size(b->tiles, index);
 
         t.a = b->a_words + i * b->steps;
         t.a_row = g->transpose_a ? 1 : b->steps;
@@ -104,17 +103,18 @@ static void run_panel(const block *b, int64_t j, int columns)
 
 void CPL_FN(gemm_bf16)(const cpl_gemm *g, void *scratch)
 {
-    int64_t blocks = parts_of(g->m, ROWS_MOST);
-    int64_t slices = parts_of(g->k, DEPTH_MOST);
+    parts blocks = cut_evenly(g->m, ROWS_MOST);
+    parts slices = cut_evenly(g->k, DEPTH_MOST);
     block b = {.g = g, .panel = scratch, .a_words = (float *)scratch + DEPTH_MOST * PANEL};
 
-    if (slices == 0)
+    if (slices.count == 0)
         clear(g);
-    for (int64_t index = 0; index < blocks; index++, b.i += b.rows) {
-        b.rows = part_size(g->m, blocks, index);
+    for (int64_t index = 0; index < blocks.count; index++, b.i += b.rows) {
+        b.rows = part_size(blocks, index);
+        b.tiles = cut_evenly(b.rows, TILE_ROWS);
         b.p = 0;
-        for (int64_t slice = 0; slice < slices; slice++, b.p += b.depth) {
-            b.depth = part_size(g->k, slices, slice);
+        for (int64_t slice = 0; slice < slices.count; slice++, b.p += b.depth) {
+            b.depth = part_size(slices, slice);
             b.steps = parts_of(b.depth, TOGETHER);
             b.add = slice > 0 || g->beta != 0.0f;
             words_of_a(&b);

@@ -34,7 +34,8 @@ INLINE void finish(const int8_job *t, int r, int64_t column, ivec sum)
         sum = (ivec)((uvec)sum - ADDED * all);
     }
     vec scale = splat(t->a_scale[r]) * load(b->scale + column);
-    store_columns(t->g, t->c + r * t->g->ldc, column, (vec)__builtin_convertvector(sum, floats) * scale);
+    store_columns(t->g, t->c + r * t->g->ldc, column, (vec)__builtin_convertvector(sum, floats) * scale,
+                  t->g->beta != 0.0f);
 }
 
 /* R rows times one block of columns, V vectors of it at a time. */
@@ -150,18 +151,19 @@ void CPL_FN(gemm_int8)(const cpl_gemm_packed *g, void *scratch)
 {
     int64_t depth = g->b->depth, a_row = (depth + INT8_ALIGN - 1) / INT8_ALIGN * INT8_ALIGN;
     int64_t fit = a_row ? SCRATCH_FLOATS * (int64_t)sizeof(float) / (a_row * (int64_t)sizeof(left_number)) : INT8_ROWS;
-    int64_t blocks = parts_of(g->m, fit < INT8_ROWS ? fit : INT8_ROWS);
+    parts blocks = cut_evenly(g->m, fit < INT8_ROWS ? fit : INT8_ROWS);
     float scale[INT8_ROWS];
     left_number *a = scratch;
 
-    for (int64_t index = 0, i = 0; index < blocks; index++) {
-        int64_t rows = part_size(g->m, blocks, index), count = parts_of(rows, INT8_TILE);
+    for (int64_t index = 0, i = 0; index < blocks.count; index++) {
+        int64_t rows = part_size(blocks, index);
+        parts cut = cut_evenly(rows, INT8_TILE);
 
         for (int64_t r = 0; r < rows; r++)
             scale[r] = row_to_bytes(g->a + (i + r) * g->lda, depth, a + r * a_row, a_row);
         for (int64_t block = g->from / CPL_PACK; block * CPL_PACK < g->from + g->n; block++) {
-            for (int64_t tile = 0, r = 0; tile < count; tile++) {
-                int64_t size = part_size(rows, count, tile);
+            for (int64_t tile = 0, r = 0; tile < cut.count; tile++) {
+                int64_t size = part_size(cut, tile);
                 int8_job t = {.g = g, .a = a + r * a_row, .a_row = a_row, .groups = parts_of(depth, 4),
                               .a_scale = scale + r, .block = block, .c = g->c + (i + r) * g->ldc};
 

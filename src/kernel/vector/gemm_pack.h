@@ -5,15 +5,29 @@
 #include "kernel/kernel.h"
 #include "kernel/vector/gemm_tile.h"
 
-/* `total` cut into parts of at most `most` whose sizes differ by one at most, so that no part is a small rest. */
 INLINE int64_t parts_of(int64_t total, int64_t most)
 {
     return (total + most - 1) / most;
 }
 
-INLINE int64_t part_size(int64_t total, int64_t parts, int64_t index)
+/* `total` cut into parts of at most `most` whose sizes differ by one at most, so that no part is a small rest: the
+ * first `larger` ones have one more than `least`. Made outside of loops, as divisions are slow. */
+typedef struct parts {
+    int64_t count, least, larger;
+} parts;
+
+INLINE parts cut_evenly(int64_t total, int64_t most)
 {
-    return total / parts + (index < total % parts ? 1 : 0);
+    parts p = {.count = parts_of(total, most)};
+
+    if (p.count > 0)
+        p.least = total / p.count, p.larger = total - p.least * p.count;
+    return p;
+}
+
+INLINE int64_t part_size(parts p, int64_t index)
+{
+    return p.least + (index < p.larger);
 }
 
 /* A square block turned: to[p·PANEL + i] = from[i·ld + p] for i, p < TURN. */
@@ -95,10 +109,10 @@ INLINE void pack_narrow(const float *b, int64_t ld, int64_t k, int columns, floa
 /* A stored [k m]: the rows of each tile side by side, step after step, in the order that tiles read them. */
 INLINE void pack_rows(const float *a, int64_t ld, int64_t rows, int64_t k, float *packed)
 {
-    int64_t count = parts_of(rows, TILE_ROWS);
+    parts cut = cut_evenly(rows, TILE_ROWS);
 
-    for (int64_t index = 0; index < count; index++) {
-        int64_t size = part_size(rows, count, index);
+    for (int64_t index = 0; index < cut.count; index++) {
+        int64_t size = part_size(cut, index);
 
         for (int64_t p = 0; p < k; p++) {
             for (int64_t r = 0; r < size; r++)
