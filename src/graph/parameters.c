@@ -365,7 +365,7 @@ cpl_status cpl_parameters_pack_values(cpl_parameters *p, cpl_error *err)
         cpl_status status = make_packed(p, info, CPL_WEIGHT_FLOAT32, &packed, err);
         if (status != CPL_OK)
             return status;
-        cpl_packed_set_whole(packed, p->values + info->offset);
+        cpl_packed_set_whole(packed, p->values + info->offset, packed->columns, 1);
         info->packed = packed;
     }
     return move_plain(p, err);

@@ -70,17 +70,38 @@ void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t 
     p->sum[column] = sum;
 }
 
-void cpl_packed_set_whole(cpl_packed *p, const real *w)
+int64_t cpl_packed_blocks(const cpl_packed *p)
 {
-    for (int64_t column = 0; column < p->columns; column += CPL_PACK) {
-        int64_t n = p->columns - column < CPL_PACK ? p->columns - column : CPL_PACK;
-        uint32_t *to = word_at(p, column, 0);
-        for (int64_t i = 0; i < p->depth; i++)
-            for (int64_t k = 0; k < n; k++) {
-                float number = (float)w[i * p->columns + column + k];
-                memcpy(&to[i * CPL_PACK + k], &number, sizeof number);
-            }
-    }
+    return blocks_of(p->columns);
+}
+
+/* Whole blocks have loops of a fixed length. */
+static inline void set_block(uint32_t *to, int64_t depth, int64_t n, const real *w, int64_t step, int64_t next)
+{
+    for (int64_t i = 0; i < depth; i++)
+        for (int64_t k = 0; k < n; k++) {
+            float number = (float)w[i * step + k * next];
+            memcpy(&to[i * CPL_PACK + k], &number, sizeof number);
+        }
+}
+
+void cpl_packed_set_block(cpl_packed *p, int64_t block, const real *w, int64_t step, int64_t next)
+{
+    int64_t column = block * CPL_PACK, left = p->columns - column;
+    uint32_t *to = word_at(p, column, 0);
+    w += column * next;
+    if (left < CPL_PACK)
+        set_block(to, p->depth, left, w, step, next);
+    else if (next == 1)
+        set_block(to, p->depth, CPL_PACK, w, step, 1);
+    else
+        set_block(to, p->depth, CPL_PACK, w, step, next);
+}
+
+void cpl_packed_set_whole(cpl_packed *p, const real *w, int64_t step, int64_t next)
+{
+    for (int64_t block = 0; block < blocks_of(p->columns); block++)
+        cpl_packed_set_block(p, block, w, step, next);
 }
 
 static float of_bits(uint32_t bits)

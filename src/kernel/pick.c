@@ -79,7 +79,7 @@ static int known_name(const char *name)
 
 cpl_status cpl_kernels_pick(const cpl_kernels **table, cpl_error *err)
 {
-    const char *name = getenv("COUPLET_ISA");
+    const char *name = sizeof(real) == sizeof(float) ? getenv("COUPLET_ISA") : NULL; /* double has one table alone */
     char names[NAMES_ROOM];
 
     if (name == NULL || name[0] == '\0') {

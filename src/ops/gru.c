@@ -19,7 +19,8 @@ enum { IDS = 5 };
 
 typedef struct gru_space {
     real *xg, *rows, *hg, *state, *keep;         /* forward: [distinct 3u], 2 × [batch 3u], [batch u], [batch 4u] */
-    real *dxg, *dhg, *previous, *dh, *transpose; /* backward: [rows 3u] twice, [rows u], [batch u], [3u u] */
+    real *kernel;                                /* [u 3u], packed */
+    real *dxg, *dhg, *previous, *dh, *turned;    /* backward: [rows 3u] twice, [rows u], [batch u], [3u u] */
 } gru_space;
 
 static gru_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
@@ -30,6 +31,7 @@ static gru_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differen
     s.hg = cpl_carve_reals(c, n.batch * 3 * n.u);
     s.state = cpl_carve_reals(c, n.batch * n.u);
     s.keep = differentiated ? NULL : cpl_carve_reals(c, n.batch * 4 * n.u);
+    s.kernel = differentiated ? cpl_carve_reals(c, cpl_recurrent_pack_reals(&n)) : NULL;
     return s;
 }
 
@@ -40,7 +42,7 @@ static gru_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
     s.dhg = cpl_carve_reals(c, n.rows * 3 * n.u);
     s.previous = cpl_carve_reals(c, n.rows * n.u);
     s.dh = cpl_carve_reals(c, n.batch * n.u);
-    s.transpose = cpl_carve_reals(c, 3 * n.u * n.u);
+    s.turned = cpl_carve_reals(c, cpl_recurrent_turn_reals(n.u, 3 * n.u));
     return s;
 }
 
@@ -59,6 +61,7 @@ static size_t workspace(const cpl_size_context *s)
 typedef struct gru_walk {
     cpl_recurrent w;
     gru_space s;
+    cpl_recurrent_kernel turned;
 } gru_walk;
 
 /* One step of a part: n rows from packed row `row`, states from position lo. */
@@ -76,9 +79,9 @@ static void step_forward(const gru_walk *a, int64_t row, int64_t lo, int64_t n, 
         for (int64_t i = 0; i < n; i++)
             memcpy(hg + i * 3 * u, b + 3 * u, (size_t)(3 * u) * sizeof *hg);
     }
-    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = 3 * u, .k = u,
+    cpl_recurrent_forward(&a->w, &(cpl_gemm){.m = n, .n = 3 * u, .k = u,
                                              .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u, .ldb = 3 * u,
-                                             .beta = b ? 1 : 0, .c = hg, .ldc = 3 * u}, &r->in[2], 0, thread);
+                                             .beta = b ? 1 : 0, .c = hg, .ldc = 3 * u}, 0, thread);
     r->kernels->gru_forward(n, u, xg, hg, state, keep, state);
     if (r->out[0].data)
         memcpy(r->out[0].data + row * u, state, (size_t)(n * u) * sizeof *state);
@@ -106,6 +109,7 @@ static void forward(const cpl_run_context *r)
     cpl_carve c = {.base = r->workspace};
     cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
     a.s = forward_space(&c, n, r->out[2].data != NULL);
+    cpl_recurrent_pack(&a.w, &n, a.s.kernel);
     cpl_recurrent_input(&a.w, a.s.xg);
     cpl_run_tasks(r, a.w.parts, part_forward, &a);
 }
@@ -131,9 +135,8 @@ static void part_backward(void *arguments, int64_t part, int thread)
         if (r->dout[0].data)
             f->add(n * u, dh, r->dout[0].data + row * u, dh);
         f->gru_backward(n, u, r->out[2].data + row * 4 * u, previous, dh, a->s.dxg + row * 3 * u, dhg, dh);
-        cpl_recurrent_unmasked(w, lo, &(cpl_gemm){.m = n, .n = u, .k = 3 * u, .a = dhg, .lda = 3 * u,
-                                                  .b = a->s.transpose, .ldb = u, .beta = 1, .c = dh, .ldc = u},
-                               thread);
+        cpl_recurrent_unmasked(w, lo, &(cpl_gemm){.m = n, .n = u, .k = 3 * u, .a = dhg, .lda = 3 * u, .ldb = u,
+                                                  .beta = 1, .c = dh, .ldc = u}, &a->turned, thread);
         cpl_recurrent_mask(w, lo, n, previous);
     }
     if (r->din[4].data)
@@ -147,7 +150,7 @@ static void backward(const cpl_run_context *r)
     cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
     int64_t rows = n.rows, u = n.u;
     a.s = backward_space(&c, n);
-    cpl_recurrent_transpose(r, u, 3 * u, r->in[2].data, a.s.transpose);
+    cpl_recurrent_turn(&a.w, 0, 3 * u, a.s.turned, &a.turned);
     cpl_run_tasks(r, a.w.parts, part_backward, &a);
     cpl_recurrent_gradients(&a.w, a.s.dxg);
     if (r->din[2].data)

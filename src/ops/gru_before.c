@@ -20,7 +20,8 @@ typedef struct before_space {
     real *xg, *rows; /* forward: [distinct 3u], [batch 3u] */
     real *hg, *rh, *hn, *state, *next, *keep; /* [batch 2u], 4 × [batch u], [batch 3u] */
     real *dxg, *previous, *reset;                  /* backward: [rows 3u], h_prev and r·h_prev [rows u] */
-    real *dh, *dh_next, *drh, *transpose;          /* 3 × [batch u], [3u u] */
+    real *dh, *dh_next, *drh;                      /* 3 × [batch u] */
+    real *kernel, *turned_gates, *turned_state;    /* [u 3u], packed; [2u u], [u u] */
 } before_space;
 
 static before_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
@@ -34,6 +35,7 @@ static before_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int diffe
     s.state = cpl_carve_reals(c, n.batch * n.u);
     s.next = cpl_carve_reals(c, n.batch * n.u);
     s.keep = differentiated ? NULL : cpl_carve_reals(c, n.batch * 3 * n.u);
+    s.kernel = differentiated ? cpl_carve_reals(c, cpl_recurrent_pack_reals(&n)) : NULL;
     return s;
 }
 
@@ -46,7 +48,8 @@ static before_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
     s.dh = cpl_carve_reals(c, n.batch * n.u);
     s.dh_next = cpl_carve_reals(c, n.batch * n.u);
     s.drh = cpl_carve_reals(c, n.batch * n.u);
-    s.transpose = cpl_carve_reals(c, 3 * n.u * n.u);
+    s.turned_gates = cpl_carve_reals(c, cpl_recurrent_turn_reals(n.u, 2 * n.u));
+    s.turned_state = cpl_carve_reals(c, cpl_recurrent_turn_reals(n.u, n.u));
     return s;
 }
 
@@ -65,6 +68,7 @@ static size_t workspace(const cpl_size_context *s)
 typedef struct before_walk {
     cpl_recurrent w;
     before_space s;
+    cpl_recurrent_kernel turned_gates, turned_state;
 } before_walk;
 
 /* One step of a part: n rows from packed row `row`, states from position lo. */
@@ -80,13 +84,13 @@ static void step_forward(const before_walk *a, int64_t row, int64_t lo, int64_t 
 
     if (r->in[3].data)
         f->bias_activation(n, 3 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = 2 * u, .k = u,
+    cpl_recurrent_forward(&a->w, &(cpl_gemm){.m = n, .n = 2 * u, .k = u,
                                              .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u, .ldb = 3 * u,
-                                             .c = hg, .ldc = 2 * u}, &r->in[2], 0, thread);
+                                             .c = hg, .ldc = 2 * u}, 0, thread);
     f->gru_before_gates(n, u, xg, hg, state, keep, rh);
     cpl_recurrent_mask(&a->w, lo, n, rh);
-    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .ldb = 3 * u, .c = hn,
-                                             .ldc = u}, &r->in[2], 2 * u, thread);
+    cpl_recurrent_forward(&a->w, &(cpl_gemm){.m = n, .n = u, .k = u, .a = rh, .lda = u, .ldb = 3 * u, .c = hn,
+                                             .ldc = u}, 2 * u, thread);
     f->gru_before_state(n, u, xg, hn, state, keep, next);
     memcpy(state, next, (size_t)(n * u) * sizeof *state);
     if (r->out[0].data)
@@ -115,6 +119,7 @@ static void forward(const cpl_run_context *r)
     cpl_carve c = {.base = r->workspace};
     cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
     a.s = forward_space(&c, n, r->out[2].data != NULL);
+    cpl_recurrent_pack(&a.w, &n, a.s.kernel);
     cpl_recurrent_input(&a.w, a.s.xg);
     cpl_run_tasks(r, a.w.parts, part_forward, &a);
 }
@@ -132,13 +137,11 @@ static void step_backward(const before_walk *a, int64_t row, int64_t lo, int64_t
     if (r->dout[0].data)
         f->add(n * u, dh, r->dout[0].data + row * u, dh);
     f->gru_before_backward_state(n, u, keep, previous, dh, dxg, dh_next);
-    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = u, .a = dxg + 2 * u, .lda = 3 * u,
-                                                  .b = a->s.transpose + 2 * u * u, .ldb = u, .c = drh, .ldc = u},
-                           thread);
+    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = u, .a = dxg + 2 * u, .lda = 3 * u, .ldb = u,
+                                                  .c = drh, .ldc = u}, &a->turned_state, thread);
     f->gru_before_backward_gates(n, u, keep, previous, drh, dxg, dh_next);
-    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = 2 * u, .a = dxg, .lda = 3 * u,
-                                                  .b = a->s.transpose, .ldb = u, .beta = 1, .c = dh_next, .ldc = u},
-                           thread);
+    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = 2 * u, .a = dxg, .lda = 3 * u, .ldb = u,
+                                                  .beta = 1, .c = dh_next, .ldc = u}, &a->turned_gates, thread);
     memcpy(dh, dh_next, (size_t)(n * u) * sizeof *dh);
     for (int64_t i = 0; i < n; i++)
         f->multiply(u, keep + i * 3 * u + u, previous + i * u, a->s.reset + (row + i) * u);
@@ -172,7 +175,8 @@ static void backward(const cpl_run_context *r)
     cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IDS, &c);
     int64_t rows = n.rows, u = n.u;
     a.s = backward_space(&c, n);
-    cpl_recurrent_transpose(r, u, 3 * u, r->in[2].data, a.s.transpose);
+    cpl_recurrent_turn(&a.w, 0, 2 * u, a.s.turned_gates, &a.turned_gates);
+    cpl_recurrent_turn(&a.w, 2 * u, u, a.s.turned_state, &a.turned_state);
     cpl_run_tasks(r, a.w.parts, part_backward, &a);
     real *dr = r->din[2].data;
     if (dr) {

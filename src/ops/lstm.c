@@ -20,7 +20,8 @@ typedef struct lstm_space {
     real *xg, *rows, *hg, *state, *cell;            /* forward: [distinct 4u], 2 × [batch 4u], 2 × [batch u] */
     real *keep, *next;                              /* where nothing is kept: [batch 4u], [batch u] */
     real *da, *previous, *before;                   /* backward: [rows 4u], h_prev [rows u], c_prev [batch u] */
-    real *dh, *dc, *transpose;                      /* 2 × [batch u], [4u u] */
+    real *dh, *dc;                                  /* 2 × [batch u] */
+    real *kernel, *turned;                          /* [u 4u], packed; [4u u] */
 } lstm_space;
 
 static lstm_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differentiated)
@@ -33,6 +34,7 @@ static lstm_space forward_space(cpl_carve *c, cpl_recurrent_sizes n, int differe
     s.cell = cpl_carve_reals(c, n.batch * n.u);
     s.keep = differentiated ? NULL : cpl_carve_reals(c, n.batch * 4 * n.u);
     s.next = differentiated ? NULL : cpl_carve_reals(c, n.batch * n.u);
+    s.kernel = differentiated ? cpl_carve_reals(c, cpl_recurrent_pack_reals(&n)) : NULL;
     return s;
 }
 
@@ -44,7 +46,7 @@ static lstm_space backward_space(cpl_carve *c, cpl_recurrent_sizes n)
     s.before = cpl_carve_reals(c, n.batch * n.u);
     s.dh = cpl_carve_reals(c, n.batch * n.u);
     s.dc = cpl_carve_reals(c, n.batch * n.u);
-    s.transpose = cpl_carve_reals(c, 4 * n.u * n.u);
+    s.turned = cpl_carve_reals(c, cpl_recurrent_turn_reals(n.u, 4 * n.u));
     return s;
 }
 
@@ -63,6 +65,7 @@ static size_t workspace(const cpl_size_context *s)
 typedef struct lstm_walk {
     cpl_recurrent w;
     lstm_space s;
+    cpl_recurrent_kernel turned;
 } lstm_walk;
 
 /* One step of a part: n rows from packed row `row`, states from position lo. */
@@ -79,9 +82,9 @@ static void step_forward(const lstm_walk *a, int64_t row, int64_t lo, int64_t n,
 
     if (r->in[3].data)
         r->kernels->bias_activation(n, 4 * u, xg, r->in[3].data, CPL_LINEAR, xg);
-    cpl_recurrent_weights(&a->w, &(cpl_gemm){.m = n, .n = 4 * u, .k = u,
+    cpl_recurrent_forward(&a->w, &(cpl_gemm){.m = n, .n = 4 * u, .k = u,
                                              .a = cpl_recurrent_masked(&a->w, lo, n, state), .lda = u, .ldb = 4 * u,
-                                             .c = hg, .ldc = 4 * u}, &r->in[2], 0, thread);
+                                             .c = hg, .ldc = 4 * u}, 0, thread);
     r->kernels->lstm_forward(n, u, xg, hg, cell, keep, next, state);
     memcpy(cell, next, (size_t)(n * u) * sizeof *cell);
     if (r->out[OUT_Y].data)
@@ -114,6 +117,7 @@ static void forward(const cpl_run_context *r)
     cpl_carve c = {.base = r->workspace};
     cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IN_IDS, &c);
     a.s = forward_space(&c, n, r->out[OUT_KEEP].data != NULL);
+    cpl_recurrent_pack(&a.w, &n, a.s.kernel);
     cpl_recurrent_input(&a.w, a.s.xg);
     cpl_run_tasks(r, a.w.parts, part_forward, &a);
 }
@@ -129,8 +133,8 @@ static void step_backward(const lstm_walk *a, int64_t row, int64_t lo, int64_t n
         r->kernels->add(n * u, dh, r->dout[OUT_Y].data + row * u, dh);
     r->kernels->lstm_backward(n, u, r->out[OUT_KEEP].data + row * 4 * u, a->s.before + lo * u,
                               r->out[OUT_CELLS].data + row * u, dh, dc, da, dc);
-    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = 4 * u, .a = da, .lda = 4 * u,
-                                                  .b = a->s.transpose, .ldb = u, .c = dh, .ldc = u}, thread);
+    cpl_recurrent_unmasked(&a->w, lo, &(cpl_gemm){.m = n, .n = u, .k = 4 * u, .a = da, .lda = 4 * u, .ldb = u,
+                                                  .c = dh, .ldc = u}, &a->turned, thread);
     cpl_recurrent_mask(&a->w, lo, n, a->s.previous + row * u);
 }
 
@@ -165,7 +169,7 @@ static void backward(const cpl_run_context *r)
     cpl_recurrent_sizes n = cpl_recurrent_begin(&a.w, r, IN_IDS, &c);
     int64_t rows = n.rows, u = n.u;
     a.s = backward_space(&c, n);
-    cpl_recurrent_transpose(r, u, 4 * u, r->in[2].data, a.s.transpose);
+    cpl_recurrent_turn(&a.w, 0, 4 * u, a.s.turned, &a.turned);
     cpl_run_tasks(r, a.w.parts, part_backward, &a);
     if (r->din[2].data)
         cpl_recurrent_product(&a.w, &(cpl_gemm){.transpose_a = 1, .m = u, .n = 4 * u, .k = rows, .a = a.s.previous,

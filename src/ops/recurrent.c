@@ -20,6 +20,7 @@ cpl_recurrent_sizes cpl_recurrent_call_sizes(const cpl_size_context *s, int ids)
                                                .batch = s->binding->batch,
                                                .u = s->in[2]->dim[0].size,
                                                .in = s->in[1]->dim[0].size,
+                                               .gates = s->in[2]->dim[1].size,
                                                .entries = s->in[ids] ? s->in[ids]->entries : 0,
                                                .drops = drops(s->attributes)});
 }
@@ -168,7 +169,7 @@ cpl_recurrent_sizes cpl_recurrent_begin(cpl_recurrent *w, const cpl_run_context 
     w->gates = r->in[2].type->dim[1].size;
     cut_batch(w, cpl_pool_threads(r->pool));
     cpl_recurrent_sizes n = with_distinct((cpl_recurrent_sizes){
-        .rows = w->g->rows, .batch = w->g->batch, .u = w->u, .in = w->in,
+        .rows = w->g->rows, .batch = w->g->batch, .u = w->u, .in = w->in, .gates = w->gates,
         .entries = r->in[ids].ids ? r->in[ids].type->entries : 0, .drops = drops(attributes)});
     w->distinct = n.rows;
     equal_space e = carve_equal(c, &n);
@@ -223,15 +224,6 @@ void cpl_recurrent_product(const cpl_recurrent *w, const cpl_gemm *g)
     }
     for (int64_t i = 0; i < g->m; i++)
         memset(g->c + i * g->ldc, 0, (size_t)g->n * sizeof(real));
-}
-
-void cpl_recurrent_weights(const cpl_recurrent *w, const cpl_gemm *g, const cpl_tensor *weights, int64_t from,
-                           int thread)
-{
-    if (w->dealt)
-        cpl_run_weights(w->r, g, weights, from);
-    else
-        cpl_weights_product(w->r, g, weights, from, thread);
 }
 
 void cpl_recurrent_input(const cpl_recurrent *w, real *xg)
@@ -317,32 +309,4 @@ void cpl_recurrent_gradients(const cpl_recurrent *w, real *dxg)
     if (r->din[1].data)
         cpl_recurrent_product(w, &(cpl_gemm){.transpose_a = 1, .m = in, .n = gates, .k = w->distinct, .a = w->x,
                                              .lda = in, .b = dxg, .ldb = gates, .c = r->din[1].data, .ldc = gates});
-}
-
-typedef struct transposition {
-    int64_t rows, columns;
-    const real *from;
-    real *to;
-} transposition;
-
-enum { BLOCK = 32 };
-
-/* 32 rows of the result, in squares that stay in the cache. */
-static void transpose_block(void *arguments, int64_t task, int thread)
-{
-    const transposition *t = arguments;
-    int64_t lo = task * BLOCK, hi = lo + BLOCK < t->columns ? lo + BLOCK : t->columns;
-    (void)thread;
-    for (int64_t r0 = 0; r0 < t->rows; r0 += BLOCK) {
-        int64_t r1 = r0 + BLOCK < t->rows ? r0 + BLOCK : t->rows;
-        for (int64_t c = lo; c < hi; c++)
-            for (int64_t r = r0; r < r1; r++)
-                t->to[c * t->rows + r] = t->from[r * t->columns + c];
-    }
-}
-
-void cpl_recurrent_transpose(const cpl_run_context *r, int64_t rows, int64_t columns, const real *from, real *to)
-{
-    transposition t = {rows, columns, from, to};
-    cpl_run_tasks(r, (columns + BLOCK - 1) / BLOCK, transpose_block, &t);
 }

@@ -16,6 +16,12 @@
 
 enum { CPL_RECURRENT_PARTS = 64 };
 
+/* The recurrent kernel, or columns of it turned, as the products of the steps read it. */
+typedef struct cpl_recurrent_kernel {
+    cpl_packed packed; /* words NULL: plain */
+    const real *plain;
+} cpl_recurrent_kernel;
+
 typedef struct cpl_recurrent {
     const cpl_run_context *r;
     const cpl_geometry *g;
@@ -26,6 +32,7 @@ typedef struct cpl_recurrent {
     int32_t *which;       /* [rows] the one of these that a row equals; NULL: x is taken as it is */
     int32_t *first;       /* [distinct] the first row that equals it */
     real *mask, *masked;  /* recurrent dropout: [batch u] twice; NULL: nothing is dropped */
+    cpl_recurrent_kernel kernel; /* forward: see cpl_recurrent_pack */
     int dealt; /* one part, whose products are dealt to the pool step by step: few rows with much to read */
     int64_t parts;
     int64_t cut[CPL_RECURRENT_PARTS + 1]; /* part p: positions cut[p] … cut[p + 1] − 1 */
@@ -33,7 +40,7 @@ typedef struct cpl_recurrent {
 
 /* Sizes of a call for `workspace`. */
 typedef struct cpl_recurrent_sizes {
-    int64_t rows, batch, u, in;
+    int64_t rows, batch, u, in, gates;
     int64_t entries;  /* of the ids; 0: none were given */
     int drops;        /* 1: the recurrent product misses elements of the state */
     int64_t distinct; /* rows of x that are multiplied, at most */
@@ -63,10 +70,6 @@ static inline int64_t cpl_recurrent_alive(const cpl_recurrent *w, int64_t part, 
     return active <= lo ? 0 : (active < hi ? active : hi) - lo;
 }
 
-/* In a step: the product of a part's rows with n columns of w from `from` on, see cpl_run_weights. */
-void cpl_recurrent_weights(const cpl_recurrent *w, const cpl_gemm *g, const cpl_tensor *weights, int64_t from,
-                           int thread);
-
 /* xg[distinct gates] = x·W for all steps. */
 void cpl_recurrent_input(const cpl_recurrent *w, real *xg);
 
@@ -91,16 +94,28 @@ void cpl_recurrent_draw(cpl_recurrent *w);
 const real *cpl_recurrent_masked(const cpl_recurrent *w, int64_t lo, int64_t n, const real *h);
 void cpl_recurrent_mask(const cpl_recurrent *w, int64_t lo, int64_t n, real *h);
 /* The product g, whose result [n u] is the gradient of h·m: added, times m, to to[n u], or put there (beta 0). */
-void cpl_recurrent_unmasked(const cpl_recurrent *w, int64_t lo, const cpl_gemm *g, int thread);
+void cpl_recurrent_unmasked(const cpl_recurrent *w, int64_t lo, const cpl_gemm *g, const cpl_recurrent_kernel *turned,
+                            int thread);
+
+/* ---- the recurrent kernel in the steps (recurrent_kernel.c) ---- */
+
+/* Reals for it, forward (0: it is read where it stands), and for n of its columns, turned. */
+int64_t cpl_recurrent_pack_reals(const cpl_recurrent_sizes *n);
+int64_t cpl_recurrent_turn_reals(int64_t u, int64_t n);
+/* Before a walk forward, into so many reals: packs it where that pays and it is not packed anyway. NULL: never. */
+void cpl_recurrent_pack(cpl_recurrent *w, const cpl_recurrent_sizes *n, real *memory);
+/* Before a walk backward: n columns of it from `from` on, turned, [n u]. */
+void cpl_recurrent_turn(const cpl_recurrent *w, int64_t from, int64_t n, real *memory, cpl_recurrent_kernel *turned);
+
+/* In a step forward: the product of a part's rows, all of g but b, with g->n columns of the kernel from `from` on. */
+void cpl_recurrent_forward(const cpl_recurrent *w, const cpl_gemm *g, int64_t from, int thread);
+/* In a step backward: with what was turned. */
+void cpl_recurrent_backward(const cpl_recurrent *w, const cpl_gemm *g, const cpl_recurrent_kernel *turned, int thread);
 
 /* op(A)·op(B) of contiguous or strided matrices over the pool; k = 0 gives zeros. */
 void cpl_recurrent_product(const cpl_recurrent *w, const cpl_gemm *g);
 
 /* After the walk, from dxg[rows gates], which may be changed: dx, dw, and the first row of db. */
 void cpl_recurrent_gradients(const cpl_recurrent *w, real *dxg);
-
-/* to[columns rows] = from[rows columns] transposed, over the pool: the recurrent kernel is read along its rows
- * in each step of the backward pass. */
-void cpl_recurrent_transpose(const cpl_run_context *r, int64_t rows, int64_t columns, const real *from, real *to);
 
 #endif

@@ -47,16 +47,14 @@ void cpl_recurrent_mask(const cpl_recurrent *w, int64_t lo, int64_t n, real *h)
         w->r->kernels->multiply(n * w->u, h, w->mask + lo * w->u, h);
 }
 
-void cpl_recurrent_unmasked(const cpl_recurrent *w, int64_t lo, const cpl_gemm *g, int thread)
+void cpl_recurrent_unmasked(const cpl_recurrent *w, int64_t lo, const cpl_gemm *g, const cpl_recurrent_kernel *turned,
+                            int thread)
 {
     cpl_gemm direct = *g;
     int64_t elements = g->m * w->u;
     if (w->mask && g->beta != 0)
         direct.c = w->masked + lo * w->u, direct.beta = 0;
-    if (w->dealt)
-        cpl_run_gemm(w->r, &direct);
-    else
-        w->r->kernels->gemm(&direct, w->r->scratch[thread]);
+    cpl_recurrent_backward(w, &direct, turned, thread);
     if (!w->mask)
         return;
     w->r->kernels->multiply(elements, direct.c, w->mask + lo * w->u, direct.c);

@@ -92,9 +92,38 @@ static void numbers_that_are_not_finite_are_found(void **state)
     translator_close(&t);
 }
 
+/* Training packs the recurrent kernels for the length of a walk, both ways; products in bfloat16 take them plain, and so
+ * does who believes to have such. */
+static void a_walk_with_packed_kernels_has_the_same_bits(void **state)
+{
+    static const char *const cells[] = {"gru", "lstm", "gru_reset_before"};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        translator t = translator_open("42", "0.2");
+        MUST(cpl_config_set(t.config, "model.encoder.cell", cells[k], err));
+        MUST(cpl_config_set(t.config, "model.decoder.cell", cells[k], err));
+        cpl_program *p = compiled(cpl_translator.loss, &t.sizes, &(cpl_compile_options){.threads = 2});
+        translator_feed(p, BATCH_MOST, WIDTH_MOST, 7);
+        run(p, CPL_TRAIN);
+        size_t bytes = cpl_parameters_gradient_bytes(p->engine->parameters);
+        float *packed = malloc(bytes);
+        assert_non_null(packed);
+        memcpy(packed, p->gradients, bytes);
+        p->training.gemm_bf16 = p->training.gemm;
+        p->step = 0;
+        translator_feed(p, BATCH_MOST, WIDTH_MOST, 7);
+        run(p, CPL_TRAIN);
+        assert_memory_equal(p->gradients, packed, bytes);
+        free(packed);
+        cpl_program_free(p);
+        translator_close(&t);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(packed_weights_give_the_same_bits),
     cmocka_unit_test(tables_are_not_packed),
+    cmocka_unit_test(a_walk_with_packed_kernels_has_the_same_bits),
     cmocka_unit_test(numbers_that_are_not_finite_are_found),
 };
 
