@@ -9,13 +9,13 @@
  *           outputs one for each name in `memory` and, with `starts`, each state under its own name: [batch …] before
  *                   the first step
  *   step    inputs  the memory, each name in `states` [batch …], token [batch t]
- *           outputs logits [batch t vocab], next [batch t] (ids: argmax), weights [heads batch t s] or [batch t s]
- *                   where there is attention, and each state under its own name: the state after the token
- *   features (NULL: none) the step without its projection: features [batch t units] instead of logits and next, for
- *           who computes some entries' logits alone; `projection` names the dense layer that is left out
+ *           outputs logits [batch t vocab], weights [heads batch t s] or [batch t s] where there is attention, and
+ *                   each state under its own name: the state after the token
+ *   features (NULL: none) the step without its projection: features [batch t units] instead of logits, for who
+ *           computes some entries' logits alone; `projection` names the dense layer that is left out
  * A model that copies (pointer-generator) has two more ids in loss and score, extended ones (data.h: cpl_row): an input
- * copy [batch s], and target_out. Its step outputs gate [batch t 1] instead of next: the logit of writing a word of the
- * vocabulary, against pointing at the source by the weights (of one head).
+ * copy [batch s], and target_out. Its step outputs gate [batch t 1] too: the logit of writing a word of the vocabulary,
+ * against pointing at the source by the weights (of one head).
  * In a step graph every sentence has t=1 (or 0: it is over, and keeps its state). A state that the encode graph does
  * not give (`starts` 0) is zero before the first step. */
 #ifndef CPL_MODEL_MODEL_H

@@ -131,8 +131,6 @@ static void step(cpl_graph *g, const cpl_model_sizes *n, int project)
     cpl_output(g, project ? "logits" : "features", project ? d.logits : d.features);
     if (d.gate)
         cpl_output(g, "gate", d.gate);
-    else if (project)
-        cpl_output(g, "next", cpl_argmax(g, d.logits));
     if (d.weights)
         cpl_output(g, "weights", d.weights);
     for (int64_t k = 0; k < layers; k++) {

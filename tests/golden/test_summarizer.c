@@ -137,8 +137,7 @@ static void feed_reals(cpl_program *p, const char *name, const float *data, cons
 
 static void take_step(cpl_program *p, memory *m, const int32_t token[BATCH], int32_t next[BATCH])
 {
-    int64_t shape[6];
-    int rank;
+    static float logits[BATCH * TARGET];
     cpl_array ids = {.type = CPL_INT32, .rank = 2, .shape = {BATCH, 1}, .data = token};
     feed_reals(p, "keys", m->keys, m->length);
     feed_reals(p, "values", m->values, m->length);
@@ -147,7 +146,13 @@ static void take_step(cpl_program *p, memory *m, const int32_t token[BATCH], int
     feed_reals(p, "c", m->c, NULL);
     MUST(cpl_feed(p, "token", &ids, err));
     MUST(cpl_run(p, CPL_EVALUATE, err));
-    MUST(cpl_read_ids(p, "next", next, BATCH, shape, &rank, err));
+    read_reals(p, "logits", logits, BATCH * TARGET);
+    for (int i = 0; i < BATCH; i++) {
+        next[i] = 0;
+        for (int k = 1; k < TARGET; k++)
+            if (logits[i * TARGET + k] > logits[i * TARGET + next[i]])
+                next[i] = k;
+    }
     read_reals(p, "h", m->h, BATCH * UNITS);
     read_reals(p, "c", m->c, BATCH * UNITS);
 }
