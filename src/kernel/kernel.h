@@ -176,6 +176,10 @@ typedef struct cpl_kernels {
 
     /* The first largest entry of each row → index[rows]; a NaN in the row, or n 0, gives −1. */
     void (*argmax)(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index);
+    /* The same, and Σ exp(x − that entry) → sum[rows]: log softmax(x)[i] is x[i] − x[index] − log(sum), without a write
+     * to x. A row of −∞ alone gives 0 and the sum 0, as the weights that softmax gives it; a NaN −1 and NaN; an entry
+     * of ∞ its index and NaN; n 0 −1 and 0. */
+    void (*argmax_sum_exp)(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index, real *sum);
 
     /* Layer normalisation over the last axis, biased variance: y = (x − mean)/√(var + epsilon) · gamma + beta.
      * keep[rows 2] = mean, 1/√(var+epsilon). */

@@ -58,6 +58,8 @@ static void a_nan_is_not_hidden(void **state)
             x[21] = (real)copysign(NAN, sign);
             tables[t]->argmax(1, 37, x, 37, &index);
             assert_int_equal(index, -1);
+            tables[t]->argmax_sum_exp(1, 37, x, 37, &index, &loss);
+            assert_true(index == -1 && isnan(loss));
             tables[t]->cross_entropy(1, 37, x, 37, NULL, &target, 1, 0, &loss, &correct);
             assert_true(isnan(loss) && correct == 0);
             tables[t]->softmax(1, 37, x, 37);
@@ -133,6 +135,85 @@ static void argmax_takes_the_first_of_equals(void **state)
             assert_int_equal(index[0], 0);
             free(x);
         }
+    }
+}
+
+/* Few different values: most rows have several largest. Whatever the place of a NaN, it is found. */
+static void argmax_sees_every_place(void **state)
+{
+    enum { MOST = 300 };
+
+    (void)state;
+    for (int t = 0; t < table_count; t++) {
+        for (int64_t n = 1; n <= MOST; n++) {
+            real *x = numbers(n, (uint32_t)n, 3.0);
+            int32_t index, expected = 0;
+
+            for (int64_t i = 0; i < n; i++) {
+                x[i] = (real)floor((double)x[i]);
+                if (x[i] > x[expected])
+                    expected = (int32_t)i;
+            }
+            tables[t]->argmax(1, n, x, n, &index);
+            assert_int_equal(index, expected);
+            for (int64_t at = 0; at < n; at += n < 40 ? 1 : 11) {
+                real kept = x[at];
+
+                x[at] = (real)NAN;
+                tables[t]->argmax(1, n, x, n, &index);
+                assert_int_equal(index, -1);
+                x[at] = kept;
+            }
+            free(x);
+        }
+    }
+}
+
+static void argmax_sum_exp_by_hand(void **state)
+{
+    (void)state;
+    for (int t = 0; t < table_count; t++) {
+        const real low = (real)-INFINITY, high = (real)INFINITY;
+        const real x[] = {0, (real)log(3.0), 1000, 1000, -1000, 1000, low, low, low, -7, 1, high, high, (real)NAN};
+        const int32_t first[] = {1, 0, 1, 0, 1, 1, -1};
+        const real expected[] = {(real)(4.0 / 3.0), 2, 1, 0, 1, (real)NAN, (real)NAN};
+        int32_t index[7];
+        real sum[7];
+
+        tables[t]->argmax_sum_exp(7, 2, x, 2, index, sum);
+        assert_close("argmax_sum_exp", tables[t]->name, sum, expected, 7, 3e-7);
+        for (int r = 0; r < 7; r++)
+            assert_int_equal(index[r], first[r]);
+        tables[t]->argmax_sum_exp(1, 0, x, 1, index, sum);
+        assert_true(index[0] == -1 && sum[0] == 0);
+    }
+}
+
+/* The index of argmax, the reference's sum, and the same bits for a row alone; x is not written. */
+static void argmax_sum_exp_agrees_with_the_reference(void **state)
+{
+    enum { ROWS = 5 };
+
+    (void)state;
+    for (int i = 0; i < table_count * WIDTHS; i++) {
+        const cpl_kernels *table = tables[i / WIDTHS];
+        int64_t n = widths[i % WIDTHS], ld = n + 3;
+        real *x = numbers(ROWS * ld, (uint32_t)i, 6.0), *kept = copy_of(x, ROWS * ld);
+        real sum[ROWS], alone[ROWS], expected[ROWS];
+        int32_t index[ROWS], other[ROWS];
+
+        table->argmax_sum_exp(ROWS, n, x, ld, index, sum);
+        table->argmax(ROWS, n, x, ld, other);
+        assert_memory_equal(index, other, sizeof index);
+        cpl_kernels_named("reference")->argmax_sum_exp(ROWS, n, x, ld, other, expected);
+        assert_memory_equal(index, other, sizeof index);
+        assert_close("argmax_sum_exp", table->name, sum, expected, ROWS, 1e-6);
+        for (int r = ROWS - 1; r >= 0; r--)
+            table->argmax_sum_exp(1, n, x + r * ld, ld, &other[r], &alone[r]);
+        assert_same_bits("argmax_sum_exp", table->name, sum, alone, ROWS);
+        assert_same_bits("argmax_sum_exp: what it read", table->name, x, kept, ROWS * ld);
+        free(x);
+        free(kept);
     }
 }
 
@@ -295,6 +376,9 @@ int main(void)
         cmocka_unit_test(case_C01_padding_gives_neither_loss_nor_gradient),
         cmocka_unit_test(case_C05_the_padding_class_is_in_the_denominator),
         cmocka_unit_test(argmax_takes_the_first_of_equals),
+        cmocka_unit_test(argmax_sees_every_place),
+        cmocka_unit_test(argmax_sum_exp_by_hand),
+        cmocka_unit_test(argmax_sum_exp_agrees_with_the_reference),
         cmocka_unit_test(layer_norm_by_hand),
         cmocka_unit_test(every_table_agrees_with_the_reference),
         cmocka_unit_test(bits_of_a_row_do_not_depend_on_other_rows),

@@ -57,6 +57,7 @@ void cpl_ref_additive_step_backward(const cpl_additive_step *a, const real *weig
 void cpl_ref_cross_entropy(int64_t rows, int64_t n, real *logits, int64_t ld, const real *bias, const int32_t *target,
                            real scale, int gradient, real *loss, real *correct);
 void cpl_ref_argmax(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index);
+void cpl_ref_argmax_sum_exp(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index, real *sum);
 void cpl_ref_layer_norm(int64_t rows, int64_t n, const real *x, const real *gamma, const real *beta, real epsilon,
                         real *y, real *keep);
 void cpl_ref_layer_norm_backward(int64_t rows, int64_t n, const real *x, const real *gamma, const real *keep,

@@ -57,6 +57,20 @@ void cpl_ref_argmax(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t
     }
 }
 
+void cpl_ref_argmax_sum_exp(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index, real *sum)
+{
+    cpl_ref_argmax(rows, n, x, ldx, index);
+    for (int64_t r = 0; r < rows; r++) {
+        const real *row = x + r * ldx;
+        double most = peak(n, row);
+        double total = 0.0;
+
+        for (int64_t i = 0; i < n; i++)
+            total += exp((double)row[i] - most);
+        sum[r] = (real)total;
+    }
+}
+
 /* One row; see kernel.h. */
 static void row_entropy(int64_t n, real *x, int32_t target, real scale, int gradient, real *loss, real *correct)
 {

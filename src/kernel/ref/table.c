@@ -33,6 +33,7 @@ const cpl_kernels cpl_kernels_reference = {
     .additive_step_backward = cpl_ref_additive_step_backward,
     .cross_entropy = cpl_ref_cross_entropy,
     .argmax = cpl_ref_argmax,
+    .argmax_sum_exp = cpl_ref_argmax_sum_exp,
     .layer_norm = cpl_ref_layer_norm,
     .layer_norm_backward = cpl_ref_layer_norm_backward,
     .adam = cpl_ref_adam,

@@ -63,43 +63,82 @@ void CPL_FN(softmax_backward)(int64_t rows, int64_t n, const float *y, const flo
     }
 }
 
-/* The first largest entry, or −1 when one is a NaN. Blocks are searched for their largest by vectors; only
- * the block that holds the row's largest is walked. */
+/* What was seen of a row so far: each lane's largest, and where the block begins in which it first came. */
+typedef struct search {
+    vec most;
+    ivec at, strange; /* strange: not 0 in a lane that met a NaN */
+} search;
+
+/* The entries from i on; block: the largest of each lane among them. */
+INLINE void search_block(search *s, int64_t i, vec block)
+{
+    ivec higher = (ivec)(block > s->most);
+
+    s->at = (higher & ((ivec){0} + (int32_t)i)) | (~higher & s->at);
+    s->most = max_(block, s->most);
+}
+
+/* One vector more of a block; a NaN is kept in mind and skipped. */
+INLINE vec search_vector(search *s, vec v, vec block)
+{
+    s->strange |= (ivec)(v != v);
+    return max_(v, block);
+}
+
+/* Of the lanes that hold the row's largest the one that met it first says where to walk. */
+static int32_t search_end(const search *s, const float *x)
+{
+    float most = max_lanes(s->most);
+    int32_t first = INT32_MAX;
+
+    for (int i = 0; i < LANES; i++) {
+        if (s->strange[i])
+            return -1;
+        if (s->most[i] == most && s->at[i] < first)
+            first = s->at[i];
+    }
+    while (x[first] != most)
+        first++;
+    return first;
+}
+
+/* The first largest entry, or −1 when one is a NaN: one pass at the speed of reading, a block of vectors at a time. */
 static int32_t first_largest(int64_t n, const float *x)
 {
-    enum { BLOCK = 16 * LANES };
-    vec strange = splat(0.0f); /* stays 0·… = 0 or becomes NaN */
-    float most = -INFINITY;
-    int64_t at = 0;
+    enum { BLOCK = 8 };
+    search s = {.most = splat(-INFINITY)};
+    int64_t i = 0;
 
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t size = n - i < BLOCK ? n - i : BLOCK;
-        vec block = splat(-INFINITY);
-        float here;
-
-        for (int64_t j = i; j < i + size; j += LANES) {
-            vec v = load_fill(x + j, width(i + size - j), splat(-INFINITY));
-
-            block = max_(v, block);
-            strange = (vec)((ivec)strange | (ivec)(v != v));
-        }
-        here = max_lanes(block);
-        if (here > most) {
-            most = here;
-            at = i;
-        }
-    }
-    if (n == 0 || sum_lanes(strange) != 0.0f)
+    if (n == 0)
         return -1;
-    while (x[at] != most)
-        at++;
-    return (int32_t)at;
+    for (; i + BLOCK * LANES <= n; i += BLOCK * LANES) {
+        vec even = splat(-INFINITY), odd = even;
+
+        for (int v = 0; v < BLOCK; v += 2) {
+            even = search_vector(&s, load(x + i + v * LANES), even);
+            odd = search_vector(&s, load(x + i + (v + 1) * LANES), odd);
+        }
+        search_block(&s, i, max_(even, odd));
+    }
+    for (; i < n; i += LANES)
+        search_block(&s, i, search_vector(&s, load_fill(x + i, width(n - i), splat(-INFINITY)), splat(-INFINITY)));
+    return search_end(&s, x);
 }
 
 void CPL_FN(argmax)(int64_t rows, int64_t n, const float *x, int64_t ldx, int32_t *index)
 {
     for (int64_t r = 0; r < rows; r++)
         index[r] = first_largest(n, x + r * ldx);
+}
+
+void CPL_FN(argmax_sum_exp)(int64_t rows, int64_t n, const float *x, int64_t ldx, int32_t *index, float *sum)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = x + r * ldx;
+
+        index[r] = first_largest(n, row);
+        sum[r] = sum_exp(n, row, index[r] < 0 ? 0.0f : peak(row[index[r]]), NULL);
+    }
 }
 
 static void add_bias(int64_t n, const float *bias, float *x)

@@ -38,6 +38,7 @@ const cpl_kernels CPL_JOIN(kernels, CPL_ISA) = {
     .additive_step_backward = CPL_FN(additive_step_backward),
     .cross_entropy = CPL_FN(cross_entropy),
     .argmax = CPL_FN(argmax),
+    .argmax_sum_exp = CPL_FN(argmax_sum_exp),
     .layer_norm = CPL_FN(layer_norm),
     .layer_norm_backward = CPL_FN(layer_norm_backward),
     .adam = CPL_FN(adam),

@@ -54,6 +54,7 @@ void CPL_FN(additive_step_backward)(const cpl_additive_step *a, const float *wei
 void CPL_FN(cross_entropy)(int64_t rows, int64_t n, float *logits, int64_t ld, const float *bias, const int32_t *target,
                            float scale, int gradient, float *loss, float *correct);
 void CPL_FN(argmax)(int64_t rows, int64_t n, const float *x, int64_t ldx, int32_t *index);
+void CPL_FN(argmax_sum_exp)(int64_t rows, int64_t n, const float *x, int64_t ldx, int32_t *index, float *sum);
 void CPL_FN(layer_norm)(int64_t rows, int64_t n, const float *x, const float *gamma, const float *beta, float epsilon,
                         float *y, float *keep);
 void CPL_FN(layer_norm_backward)(int64_t rows, int64_t n, const float *x, const float *gamma, const float *keep,
