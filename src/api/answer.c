@@ -232,7 +232,7 @@ cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, c
     cpl_decode_batch batch = {.count = rows, .source = m->row, .copy = m->copy_row, .length = m->length,
                               .most = m->most, .number = m->number, .temperature = o->temperature, .seed = o->seed,
                               .attention = o->attention_folder || o->alignments || o->replace_unknown,
-                              .more = m->more_sources};
+                              .more = m->more_sources, .no_scores = !o->json && o->nbest == 0};
     if (batch.attention || o->coverage_penalty > 0)
         CPL_TRY(check_same_source(m, err), err, "cannot see the attention");
     status = cpl_model_rules(m, o, &batch.rules, err);

@@ -69,7 +69,8 @@ cpl_status cpl_replacer_apply(cpl_model *m, const cpl_line *lines, size_t count,
 void cpl_replacer_free(cpl_replacer *r); /* NULL is fine */
 
 /* Answers `count` lines at once. *answers: one for each line, valid until the next call, or NULL. Logits that are not
- * numbers are CPL_FAILED with *answers set; such a line's answer has output.failed. */
+ * numbers are CPL_FAILED with *answers set; such a line's answer has output.failed. Scores are there where the options
+ * show them (json, nbest) or search by them (beam), else NaN. */
 cpl_status cpl_model_answer(cpl_model *m, const cpl_line *lines, size_t count, const cpl_generate_options *o,
                             const cpl_answer **answers, cpl_error *err);
 

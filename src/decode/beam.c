@@ -52,7 +52,7 @@ static void propose(void *arguments, int64_t task, int thread)
     cpl_beam *s = d->beam;
     const cpl_kernels *kernels = d->step->engine->kernels;
     int64_t slot = p->slot[task], i = slot / s->width, n = p->logits.width, count = 0;
-    real *logits = p->logits.data + task * n, *scratch = cpl_decoder_scratch(d, thread, 0);
+    real *logits = p->logits.data + task * n;
     const int32_t *list = b->list;
     if (list && (p->ruled || d->copy.vocabulary || b->forbidden >> CPL_ID_WORDS)) { /* which go by ids */
         logits = cpl_shortlist_expand(d, b, thread, logits);
@@ -62,16 +62,15 @@ static void propose(void *arguments, int64_t task, int thread)
     if (d->copy.vocabulary)
         logits = cpl_decode_copy_mix(&d->copy, kernels, thread, task, b, (int32_t)i, logits, &n);
     int32_t top = -1;
-    kernels->argmax(1, n, logits, n, &top);
+    real sum = 0;
+    kernels->argmax_sum_exp(1, n, logits, n, &top, &sum);
     s->proposed[slot] = -1;
     if (top < 0 || !isfinite(logits[top]))
         return;
-    memcpy(scratch, logits, (size_t)n * sizeof *scratch);
-    kernels->softmax(1, n, scratch, n);
-    double z = (double)logits[top] - log((double)scratch[top]);
+    double z = (double)logits[top] + log((double)sum);
     cpl_decode_path path = {.ids = d->path + (size_t)thread * d->path_room, .length = p->step, .most = b->most[i],
                             .forbidden = b->forbidden | 1u << CPL_ID_PADDING | 1u << CPL_ID_START,
-                            .scratch = scratch};
+                            .scratch = cpl_decoder_scratch(d, thread, 0)};
     if (p->ruled)
         cpl_beam_path(s, i, (int32_t)(slot % s->width), p->step, d->path + (size_t)thread * d->path_room);
     cpl_decode_rules_apply(&b->rules, &path, logits, n);

@@ -61,7 +61,6 @@ static double log_sum(double x, double y)
     return low == -INFINITY ? high : high + log1p(exp(low - high));
 }
 
-/* The sum of exponentials is read off the softmax kernel's largest entry, as in choose.c. */
 real *cpl_decode_copy_mix(const cpl_decode_copy *c, const cpl_kernels *kernels, int thread, int64_t k,
                           const cpl_decode_batch *b, int32_t sentence, real *logits, int64_t *n)
 {
@@ -70,13 +69,13 @@ real *cpl_decode_copy_mix(const cpl_decode_copy *c, const cpl_kernels *kernels, 
     int64_t length = b->length[sentence], vocabulary = c->vocabulary;
     real *mixed = c->scratch + 2 * (size_t)thread * row_of_scratch(c), *sums = mixed + row_of_scratch(c);
     int32_t top = -1;
+    real sum_exp = 0;
     *n = vocabulary;
     memcpy(mixed, logits, (size_t)vocabulary * sizeof *mixed);
-    kernels->argmax(1, vocabulary, logits, vocabulary, &top);
+    kernels->argmax_sum_exp(1, vocabulary, logits, vocabulary, &top, &sum_exp);
     if (top < 0) /* not numbers: what chooses says so */
         return mixed;
-    kernels->softmax(1, vocabulary, logits, vocabulary);
-    double z = (double)mixed[top] - log((double)logits[top]);
+    double z = (double)logits[top] + log((double)sum_exp);
     for (int64_t s = 0; s < length; s++) {
         sums[ids[s]] += weights[s];
         for (; *n <= ids[s]; ++*n)

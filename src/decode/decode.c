@@ -192,30 +192,35 @@ static double draw(const cpl_decode_batch *b, int64_t i, int64_t step)
     return (double)(cpl_random_bits(key, 0) >> 11) * 0x1p-53;
 }
 
-/* The rules see the output so far; the probability stays the model's, which is kept before they mask anything. */
+static cpl_choice choice_of(const choosing *c, int64_t i)
+{
+    const cpl_decode_batch *b = c->batch;
+    return (cpl_choice){.forbidden = b->forbidden, .temperature = b->temperature, .no_probability = b->no_scores,
+                        .unit = b->temperature > 0 ? draw(b, i, c->step) : 0};
+}
+
+/* The rules see the output so far, and mask what may not come; the probability stays the model's: what all logits sum
+ * up to is taken before. */
 static cpl_chosen choose_ruled(const choosing *c, int thread, int64_t i, real *logits, int64_t n)
 {
     const cpl_decode_batch *b = c->batch;
     cpl_decoder *d = c->d;
     const cpl_kernels *kernels = d->step->engine->kernels;
-    real *all = cpl_decoder_scratch(d, thread, 0), *shares = cpl_decoder_scratch(d, thread, 1);
-    int32_t *ids = d->path + (size_t)thread * d->path_room, top = -1;
-    kernels->argmax(1, n, logits, n, &top);
-    if (top < 0 || !isfinite(logits[top]))
-        return (cpl_chosen){.id = -1, .log_probability = NAN};
+    cpl_choice choice = choice_of(c, i), first = {.no_probability = b->no_scores};
+    int32_t *ids = d->path + (size_t)thread * d->path_room;
+    cpl_chosen top = cpl_decode_choose(kernels, logits, n, &first);
+    if (top.id < 0)
+        return top;
+    double z = (double)logits[top.id] - top.log_probability;
     for (int64_t k = 0; k < d->rows[i].length; k++)
         ids[k] = d->history[k * b->count + i];
-    memcpy(all, logits, (size_t)n * sizeof *all);
-    memcpy(shares, logits, (size_t)n * sizeof *all);
-    kernels->softmax(1, n, shares, n);
-    double z = (double)all[top] - log((double)shares[top]);
     cpl_decode_path path = {.ids = ids, .length = d->rows[i].length, .most = b->most[i], .forbidden = b->forbidden,
-                            .temperature = b->temperature, .scratch = shares};
+                            .temperature = b->temperature, .scratch = cpl_decoder_scratch(d, thread, 0)};
     cpl_decode_rules_apply(&b->rules, &path, logits, n);
-    cpl_chosen x = cpl_decode_choose(kernels, logits, n, 0, b->temperature,
-                                     b->temperature > 0 ? draw(b, i, c->step) : 0);
+    choice.forbidden = 0, choice.no_probability = 1;
+    cpl_chosen x = cpl_decode_choose(kernels, logits, n, &choice);
     if (x.id >= 0)
-        x.log_probability = (double)all[x.id] - z;
+        x.log_probability = (double)logits[x.id] - z;
     return x;
 }
 
@@ -239,9 +244,8 @@ static void choose_row(void *arguments, int64_t task, int thread)
     }
     if (copy->vocabulary)
         logits = cpl_decode_copy_mix(copy, kernels, thread, task, b, (int32_t)i, logits, &n);
-    cpl_chosen x = c->ruled ? choose_ruled(c, thread, i, logits, n)
-                            : cpl_decode_choose(kernels, logits, n, b->forbidden, b->temperature,
-                                                b->temperature > 0 ? draw(b, i, c->step) : 0);
+    cpl_choice choice = choice_of(c, i);
+    cpl_chosen x = c->ruled ? choose_ruled(c, thread, i, logits, n) : cpl_decode_choose(kernels, logits, n, &choice);
     if (list && x.id >= 0)
         x.id = list[x.id];
     if (x.id < 0) {
@@ -354,8 +358,8 @@ static cpl_status collect(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *
     int32_t *to = d->ids;
     for (int64_t i = 0; i < b->count; i++) {
         const cpl_decode_row *r = &d->rows[i];
-        d->results[i] = (cpl_decoded){.ids = to, .length = r->length, .score = r->score, .finished = r->finished,
-                                      .failed = r->failed, .source_length = b->length[i],
+        d->results[i] = (cpl_decoded){.ids = to, .length = r->length, .score = b->no_scores ? (double)NAN : r->score,
+                                      .finished = r->finished, .failed = r->failed, .source_length = b->length[i],
                                       .attention = b->attention ? d->attention.rows[i].weights : NULL};
         for (int64_t k = 0; k < r->length; k++)
             *to++ = d->history[k * b->count + i];

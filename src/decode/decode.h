@@ -66,6 +66,8 @@ typedef struct cpl_decode_batch {
     uint64_t seed;                /* a draw is a pure function of (seed, number, step) */
     int attention;                /* 1: keeps the attention weights; a model without any is CPL_USAGE. An ensemble's
                                    * sources must then be equally long */
+    int no_scores;                /* 1: nobody reads the scores, which are NaN then and cost nothing. The ids are the
+                                   * same. Beam search searches by them, and has them anyway */
     cpl_decode_rules rules;
     int64_t beam;                 /* 0: one path, token by token; else beam search over so many at a time, at
                                    * temperature 0: never chooses padding, START or what has no probability */
@@ -80,7 +82,7 @@ typedef struct cpl_decoded {
                          * ids: from the vocabulary's size on words of the row's own source */
     int64_t length;
     double score;       /* sum of the natural log-probabilities of the ids and of END, all at temperature 1; with
-                         * copying those of the mixture */
+                         * copying those of the mixture. NaN with no_scores */
     int finished;       /* 1: END came; 0: cut at `most` */
     int64_t failed;     /* not 0: the step (from 1) whose logits were not numbers; ids are those before it */
     const float *attention; /* [length + finished, source_length]: where each id, and END, looked, the mean over the
@@ -125,14 +127,18 @@ double cpl_decode_rank_bound(const cpl_decode_batch *b, double score, int64_t mo
 /* Negative, NaN and infinite temperatures are CPL_USAGE, naming the option and the value. */
 cpl_status cpl_decode_check_temperature(double temperature, cpl_error *err);
 
+typedef struct cpl_choice {
+    uint64_t forbidden; /* bit i: id i < 64 is never chosen */
+    double temperature, unit; /* unit: a uniform number in [0, 1), used when temperature is not 0 */
+    int no_probability; /* 1: nobody asks for log_probability, which takes most of the time: it is NaN */
+} cpl_choice;
+
 typedef struct cpl_chosen {
     int32_t id;             /* −1: the logits were not numbers, or nothing is allowed */
     double log_probability; /* in softmax(logits) */
 } cpl_chosen;
 
-/* Chooses from logits[n], which it overwrites. forbidden: bit i set forbids id i < 64. unit: a uniform number in
- * [0, 1), used when temperature is not 0. A tie goes to the lowest id. */
-cpl_chosen cpl_decode_choose(const cpl_kernels *kernels, real *logits, int64_t n, uint64_t forbidden,
-                             double temperature, double unit);
+/* Chooses from logits[n], which are afterwards what they were. A tie goes to the lowest id. */
+cpl_chosen cpl_decode_choose(const cpl_kernels *kernels, real *logits, int64_t n, const cpl_choice *c);
 
 #endif

@@ -74,8 +74,7 @@ cpl_status cpl_ensemble_check(const cpl_decoder *d, const cpl_decode_batch *b, c
 
 /* ---- a step ---- */
 
-/* The sum of exponentials is read off the softmax kernel's largest entry, as in choose.c. What is too small for the sum
- * of shares is taken from the logits: a rule may force it. */
+/* What is too small for the sum of shares is taken from the logits: a rule may force it. */
 static double log_of_shares(const double *z, const real *const *logits, int models, int64_t i)
 {
     double most = -INFINITY, sum = 0;
@@ -86,6 +85,7 @@ static double log_of_shares(const double *z, const real *const *logits, int mode
     return isfinite(most) ? most + log(sum) - log(models) : most;
 }
 
+/* z, the logarithm of a model's sum of exponentials, is read off the softmax kernel's largest entry. */
 typedef struct mixing {
     cpl_decoder *d;
     cpl_tensor logits[CPL_DECODE_MODELS];

@@ -13,7 +13,8 @@ cpl_status cpl_trainer_translate(cpl_trainer *t, int64_t first, int64_t count, c
                                  cpl_error *err)
 {
     cpl_decode_batch batch = {.count = count, .source = t->example_source + first, .copy = t->example_copy + first,
-                              .length = t->example_length + first, .most = t->example_most + first};
+                              .length = t->example_length + first, .most = t->example_most + first,
+                              .no_scores = 1};
     return cpl_decode(t->decoder, &batch, rows, err);
 }
 
@@ -64,7 +65,7 @@ static cpl_status translate_longest(cpl_trainer *t, cpl_error *err)
     }
     if (status == CPL_OK)
         status = cpl_decode(t->decoder, &(cpl_decode_batch){.count = k, .source = source, .copy = copy,
-                            .length = length, .most = most}, &rows, err);
+                            .length = length, .most = most, .no_scores = 1}, &rows, err);
     cpl_release(order);
     cpl_release(length);
     cpl_release(most);

@@ -113,7 +113,8 @@ static void unknown_names_are_written_exactly(void **state)
     }
 }
 
-/* Several lines at once, blank ones between them, with the score that the references' loss says. */
+/* Several lines at once, blank ones between them, with the score that the references' loss says where
+ * scores are shown. */
 static void answers_keep_their_own_words(void **state)
 {
     (void)state;
@@ -130,7 +131,9 @@ static void answers_keep_their_own_words(void **state)
         line[i] = (cpl_line){lines[i], strlen(lines[i]), i + 1};
     cpl_generate_options o = {0};
     for (int round = 0; round < 2; round++) { /* memory of the first serves the second */
+        o.json = round;
         must(cpl_model_answer(m, line, 5, &o, &answers, &err), &err);
+        assert_true(isnan(answers[2].output.score) == !o.json);
         for (int i = 0; i < 4; i++) {
             cpl_str out = {0};
             cpl_str_add(&out, "");

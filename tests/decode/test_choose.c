@@ -19,8 +19,15 @@ static const cpl_kernels *kernels(void)
 static cpl_chosen choose(const real *logits, int64_t n, uint64_t forbidden, double temperature, double unit)
 {
     real row[64];
+    cpl_choice c = {.forbidden = forbidden, .temperature = temperature, .unit = unit};
     memcpy(row, logits, (size_t)n * sizeof *row);
-    return cpl_decode_choose(kernels(), row, n, forbidden, temperature, unit);
+    cpl_chosen with = cpl_decode_choose(kernels(), row, n, &c);
+    c.no_probability = 1;
+    cpl_chosen without = cpl_decode_choose(kernels(), row, n, &c);
+    assert_int_equal(without.id, with.id);
+    assert_true(isnan(without.log_probability));
+    assert_memory_equal(row, logits, (size_t)n * sizeof *row);
+    return with;
 }
 
 static const real f06[] = {1, 3, 2, 3};
@@ -102,6 +109,43 @@ static void what_is_no_number_is_told(void **state)
     assert_true(choose(some, 2, 0, 0, 0).log_probability == 0);
 }
 
+/* Where nothing that is allowed has a probability, the first of it comes: something has to. A logit that is no number
+ * counts wherever it stands. */
+static void what_is_forbidden_leaves_the_rest(void **state)
+{
+    (void)state;
+    const real none[] = {4, 1, -INFINITY, -INFINITY}, first[] = {-INFINITY, 4, -INFINITY}, nan_row[] = {NAN, 1, 2},
+               high[] = {INFINITY, 1, 2};
+    cpl_chosen x = choose(none, 4, 3, 0, 0);
+    assert_int_equal(x.id, 2);
+    assert_true(isinf(x.log_probability) && x.log_probability < 0);
+    assert_int_equal(choose(first, 3, 2, 0, 0).id, 0);
+    assert_int_equal(choose(nan_row, 3, 1, 0, 0).id, -1);
+    assert_int_equal(choose(high, 3, 1, 0, 0).id, -1);
+    real wide[64];
+    for (int i = 0; i < 64; i++)
+        wide[i] = (real)(i % 60);
+    assert_int_equal(choose(wide, 64, 0, 0, 0).id, 59);
+    assert_int_equal(choose(wide, 64, (uint64_t)1 << 59, 0, 0).id, 58);
+    assert_int_equal(choose(wide, 64, ~((uint64_t)1 << 63 | 1), 0, 0).id, 63);
+    assert_int_equal(choose(wide, 64, ~(uint64_t)0, 0, 0).id, -1);
+}
+
+/* Ids from 64 on are never forbidden. */
+static void long_rows(void **state)
+{
+    (void)state;
+    real row[1000];
+    for (int i = 0; i < 1000; i++)
+        row[i] = (real)-i;
+    for (int forbidden = 0; forbidden <= 64; forbidden++) {
+        cpl_choice c = {.forbidden = forbidden < 64 ? ((uint64_t)1 << forbidden) - 1 : ~(uint64_t)0};
+        cpl_chosen x = cpl_decode_choose(kernels(), row, 1000, &c);
+        assert_int_equal(x.id, forbidden);
+        assert_true(fabs(x.log_probability + forbidden + log(1 / (1 - exp(-1)))) < 1e-6);
+    }
+}
+
 /* Far below what a float can hold, the logarithm is still right. */
 static void improbable_tokens_have_a_logarithm(void **state)
 {
@@ -119,6 +163,8 @@ int main(void)
         cmocka_unit_test(case_F06_wrong_temperatures_are_named),
         cmocka_unit_test(forbidden_ids_never_come),
         cmocka_unit_test(what_is_no_number_is_told),
+        cmocka_unit_test(what_is_forbidden_leaves_the_rest),
+        cmocka_unit_test(long_rows),
         cmocka_unit_test(improbable_tokens_have_a_logarithm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,22 +61,23 @@ static void test_mixture(void **state)
 static void test_choice(void **state)
 {
     (void)state;
+    static const cpl_choice greedy = {.temperature = 0};
     real gate[] = {-2, (real)NAN}, logits[VOCABULARY];
     const cpl_kernels *kernels = cpl_kernels_named("reference");
     int64_t at[2], n;
     cpl_decode_copy c = open_copy(at, gate);
     fill(logits);
     real *mixed = cpl_decode_copy_mix(&c, kernels, 0, 0, &BATCH, 0, logits, &n);
-    cpl_chosen x = cpl_decode_choose(kernels, mixed, n, 0, 0, 0);
+    cpl_chosen x = cpl_decode_choose(kernels, mixed, n, &greedy);
     assert_int_equal(x.id, 4);
     assert_true(fabs(x.log_probability - log(0.75 / (1 + exp(-2)))) < 1e-6);
     fill(logits);
     mixed = cpl_decode_copy_mix(&c, kernels, 0, 1, &BATCH, 1, logits, &n);
-    assert_int_equal(cpl_decode_choose(kernels, mixed, n, 0, 0, 0).id, -1);
+    assert_int_equal(cpl_decode_choose(kernels, mixed, n, &greedy).id, -1);
     fill(logits);
     logits[1] = (real)NAN;
     mixed = cpl_decode_copy_mix(&c, kernels, 0, 0, &BATCH, 0, logits, &n);
-    assert_int_equal(cpl_decode_choose(kernels, mixed, n, 0, 0, 0).id, -1);
+    assert_int_equal(cpl_decode_choose(kernels, mixed, n, &greedy).id, -1);
     cpl_decode_copy_free(&c);
 }
 

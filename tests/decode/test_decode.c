@@ -186,6 +186,32 @@ static void samples_do_not_depend_on_the_batch(void **state)
     check_groupings(NULL, 0, (cpl_decode_batch){.temperature = 0.8});
 }
 
+/* The same ids, and NaN in the place of each score; a beam keeps its scores. */
+static void who_wants_no_scores_gets_the_same_ids(void **state)
+{
+    (void)state;
+    static const int all[] = {0, 1, 2, 3};
+    static const cpl_decode_batch ways[] = {
+        {.temperature = 0}, {.temperature = 0.8}, {.rules = {.min_length = 4, .no_repeat = 2}},
+        {.temperature = 1, .rules = {.top_k = 5}}, {.beam = 3, .rules = {.min_length = 4}}};
+    fixture f = make(NULL, 0, 1);
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        cpl_decode_batch b = ways[w];
+        answer with[SENTENCES], without[SENTENCES];
+        decode_as(&f, all, SENTENCES, b, with);
+        b.no_scores = 1;
+        decode_as(&f, all, SENTENCES, b, without);
+        for (int i = 0; i < SENTENCES; i++) {
+            assert_true(with[i].score < 0);
+            assert_true(b.beam ? without[i].score == with[i].score : isnan(without[i].score));
+            assert_int_equal(without[i].length, with[i].length);
+            assert_int_equal(without[i].finished, with[i].finished);
+            assert_memory_equal(without[i].ids, with[i].ids, (size_t)with[i].length * sizeof(int32_t));
+        }
+    }
+    release(&f);
+}
+
 static void case_F11_dropout_is_off(void **state)
 {
     (void)state;
@@ -344,6 +370,7 @@ int main(void)
         cmocka_unit_test(case_F09_batch_equals_single_with_a_beam),
         cmocka_unit_test(case_F03_beam_one_equals_greedy),
         cmocka_unit_test(samples_do_not_depend_on_the_batch),
+        cmocka_unit_test(who_wants_no_scores_gets_the_same_ids),
         cmocka_unit_test(case_F11_dropout_is_off),
         cmocka_unit_test(case_D10_no_state_survives_a_sentence),
         cmocka_unit_test(case_D10_steps_agree_with_one_pass),

@@ -138,7 +138,7 @@ static cpl_status decode_once(decoding *x, int64_t number, int64_t tokens, cpl_e
         x->most[i] = tokens - 1;
     cpl_bench_fill(w, number);
     cpl_decode_batch batch = {.count = w->batch, .source = w->rows[0], .length = w->length[0], .most = x->most,
-                              .forbidden = x->forbidden};
+                              .forbidden = x->forbidden, .no_scores = 1}; /* as plain `couplet generate` */
     cpl_status status = cpl_decode(x->model->decoder, &batch, &rows, err);
     for (int64_t i = 0; status == CPL_OK && i < w->batch; i++)
         if (rows[i].length != tokens - 1)
