@@ -358,7 +358,8 @@ static cpl_status collect(cpl_decoder *d, const cpl_decode_batch *b, cpl_error *
     int32_t *to = d->ids;
     for (int64_t i = 0; i < b->count; i++) {
         const cpl_decode_row *r = &d->rows[i];
-        d->results[i] = (cpl_decoded){.ids = to, .length = r->length, .score = b->no_scores ? (double)NAN : r->score,
+        double score = b->no_scores ? (double)NAN : r->score;
+        d->results[i] = (cpl_decoded){.ids = to, .length = r->length, .score = score, .ranked = score,
                                       .finished = r->finished, .failed = r->failed, .source_length = b->length[i],
                                       .attention = b->attention ? d->attention.rows[i].weights : NULL};
         for (int64_t k = 0; k < r->length; k++)

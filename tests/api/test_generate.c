@@ -244,6 +244,11 @@ static void case_F05_nbest_lines(void **state)
     must(run(&p, m, "a b c\n", &o, out, &err), &err);
     assert_non_null(strstr(out, "\"nbest\": ["));
     assert_non_null(strstr(out, "\"normalized_score\": "));
+    /* without a beam there is one output, ranked by its score */
+    must(run(&p, m, "a b c\n", &(cpl_generate_options){.nbest = 1, .json = 1, .max_length = 12}, out, &err), &err);
+    const char *score = strstr(out, "\"score\": "), *ranked = strstr(out, "\"normalized_score\": ");
+    assert_true(score && ranked && atof(score + 9) < 0);
+    assert_true(atof(ranked + 20) == atof(score + 9));
     cpl_model_close(m);
     place_remove(&p);
 }
