@@ -83,6 +83,18 @@ typedef struct cpl_additive_step {
     real *scratch; /* cpl_additive_scratch(1, s, n) reals, 64-byte aligned */
 } cpl_additive_step;
 
+/* One step of scaled dot-product attention: a query against the keys and values of one sentence where they stand, key j
+ * at k + at[j]·heads·width, its value at v + at[j]·heads·width; the heads' parts of a row side by side. */
+typedef struct cpl_attention_step {
+    int64_t s, heads, width; /* s at least 1; width: of a head */
+    const int32_t *at;
+    const real *q, *k, *v;
+    real scale;
+    real *weights; /* of head h: [s] at weights + h·ld; ld may be 0 when nobody reads them */
+    int64_t ld;
+    real *y;       /* [heads·width] */
+} cpl_attention_step;
+
 typedef struct cpl_kernels {
     const char *name; /* "reference", "generic", "avx2", "avx512", "avx512bf16" */
 
@@ -166,6 +178,10 @@ typedef struct cpl_kernels {
     void (*additive_step_backward)(const cpl_additive_step *a, const real *weights, const real *dy,
                                    const real *dweights, real *dq);
 
+    /* weights = softmax of scale · q·kᵀ, y = weights · v, each head: the bits of gemm, scale, softmax and gemm on
+     * gathered rows. NULL in a table whose gemm rounds to bfloat16. */
+    void (*attention_step)(const cpl_attention_step *a);
+
     /* Masked cross-entropy of rows of logits[rows n] (ld): row r's label target[r] (0 … n−1), weight 1, or 0 where the
      * label is 0 (padding: no loss, no gradient). bias[n] (may be NULL) is added to the logits first.
      * loss[r] = (logΣexp − logit[target]) or 0; correct[r] = 1 when the first largest logit is the target, else 0.
@@ -215,6 +231,7 @@ static inline cpl_kernels cpl_kernels_in_bf16(const cpl_kernels *table)
 {
     cpl_kernels t = *table;
     t.gemm = t.gemm_bf16;
+    t.attention_step = NULL;
     return t;
 }
 

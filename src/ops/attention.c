@@ -8,8 +8,9 @@
  *     dv = (p ⊙ m)ᵀ·dy   ds = softmax'(dy·vᵀ ⊙ m + dp)   dq = scale · ds·k   dk = scale · dsᵀ·q
  *
  * A sentence's rows do not stand together in packed rows, so each task gathers one sentence into scratch, works
- * on plain matrices and scatters the result. A sentence without source steps has no weights and y = 0. Weights are
- * stored head by head, each in packed rows of t (cpl_pair_index). */
+ * on plain matrices and scatters the result. The forward run of a single query, as in a step of decoding, reads keys
+ * and values where they stand: the kernel attention_step gives the same bits. A sentence without source steps has no
+ * weights and y = 0. Weights are stored head by head, each in packed rows of t (cpl_pair_index). */
 #include <string.h>
 #include "base/error.h"
 #include "graph/attributes.h"
@@ -169,6 +170,19 @@ static void normalise(const attention *a, const pair *p, real *scores)
     }
 }
 
+/* A row of a single step is the one at the sentence's position. */
+static void step_forward(const attention *a, const pair *p, const sentence_space *m)
+{
+    const cpl_run_context *r = a->r;
+    real *weights = r->out[1].data ? r->out[1].data + cpl_pair_row(&a->rows, 0, p->i) : NULL;
+    cpl_attention_step step = {.s = p->s, .heads = a->heads, .width = a->head, .at = a->s->offset, .scale = a->scale,
+                               .q = r->in[0].data + p->i * a->width, .k = r->in[1].data + p->j * a->width,
+                               .v = r->in[2].data + p->j * a->width, .weights = weights ? weights : m->scores,
+                               .ld = weights ? a->pairs : 0,
+                               .y = r->out[0].data ? r->out[0].data + p->i * a->width : m->y};
+    r->kernels->attention_step(&step);
+}
+
 static void sentence_forward(void *arguments, int64_t task, int thread)
 {
     const attention *a = arguments;
@@ -179,6 +193,10 @@ static void sentence_forward(void *arguments, int64_t task, int thread)
 
     if (!p.t)
         return;
+    if (p.t == 1 && p.s && r->kernels->attention_step && !a->drop.limit) {
+        step_forward(a, &p, &m);
+        return;
+    }
     gather(a->t, p.i, w, r->in[0].data, m.q);
     gather(a->s, p.j, w, r->in[1].data, m.k);
     gather(a->s, p.j, w, r->in[2].data, m.v);

@@ -92,8 +92,8 @@ static void numbers_that_are_not_finite_are_found(void **state)
     translator_close(&t);
 }
 
-/* Training packs the recurrent kernels for the length of a walk, both ways; products in bfloat16 take them plain, and so
- * does who believes to have such. */
+/* Training packs the recurrent kernels for the length of a walk, both ways; products in bfloat16 take them plain, and
+ * so does who believes to have such. */
 static void a_walk_with_packed_kernels_has_the_same_bits(void **state)
 {
     static const char *const cells[] = {"gru", "lstm", "gru_reset_before"};

@@ -54,6 +54,7 @@ void cpl_ref_additive_exponentials(int64_t n, const real *k, real *e);
 void cpl_ref_additive_step(const cpl_additive_step *a, real *weights, real *y);
 void cpl_ref_additive_step_backward(const cpl_additive_step *a, const real *weights, const real *dy,
                                     const real *dweights, real *dq);
+void cpl_ref_attention_step(const cpl_attention_step *a);
 void cpl_ref_cross_entropy(int64_t rows, int64_t n, real *logits, int64_t ld, const real *bias, const int32_t *target,
                            real scale, int gradient, real *loss, real *correct);
 void cpl_ref_argmax(int64_t rows, int64_t n, const real *x, int64_t ldx, int32_t *index);

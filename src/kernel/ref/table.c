@@ -31,6 +31,7 @@ const cpl_kernels cpl_kernels_reference = {
     .additive_exponentials = cpl_ref_additive_exponentials,
     .additive_step = cpl_ref_additive_step,
     .additive_step_backward = cpl_ref_additive_step_backward,
+    .attention_step = cpl_ref_attention_step,
     .cross_entropy = cpl_ref_cross_entropy,
     .argmax = cpl_ref_argmax,
     .argmax_sum_exp = cpl_ref_argmax_sum_exp,

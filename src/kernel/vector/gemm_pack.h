@@ -4,6 +4,7 @@
 
 #include "kernel/kernel.h"
 #include "kernel/vector/gemm_tile.h"
+#include "kernel/vector/turn.h"
 
 INLINE int64_t parts_of(int64_t total, int64_t most)
 {
@@ -31,46 +32,19 @@ INLINE int64_t part_size(parts p, int64_t index)
 }
 
 /* A square block turned: to[p·PANEL + i] = from[i·ld + p] for i, p < TURN. */
-#if defined __AVX2__
-enum { TURN = 8 };
-
 INLINE void turn(const float *from, int64_t ld, float *to)
 {
-    __m256 x[8], y[8];
+    const float *row[TURN];
+    turn_vec turned[TURN];
 
-    /* Halves of rows i and i+4 side by side, then pairs, then quadruples. */
     UNROLL
-    for (int i = 0; i < 4; i++) {
-        x[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * ld)),
-                                    _mm_loadu_ps(from + (i + 4) * ld), 1);
-        x[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * ld + 4)),
-                                        _mm_loadu_ps(from + (i + 4) * ld + 4), 1);
-    }
+    for (int i = 0; i < TURN; i++)
+        row[i] = from + i * ld;
+    turn_rows(row, turned);
     UNROLL
-    for (int half = 0; half < 8; half += 4) {
-        y[half] = _mm256_unpacklo_ps(x[half], x[half + 1]);
-        y[half + 1] = _mm256_unpackhi_ps(x[half], x[half + 1]);
-        y[half + 2] = _mm256_unpacklo_ps(x[half + 2], x[half + 3]);
-        y[half + 3] = _mm256_unpackhi_ps(x[half + 2], x[half + 3]);
-        _mm256_storeu_ps(to + (half + 0) * PANEL, _mm256_shuffle_ps(y[half], y[half + 2], 0x44));
-        _mm256_storeu_ps(to + (half + 1) * PANEL, _mm256_shuffle_ps(y[half], y[half + 2], 0xee));
-        _mm256_storeu_ps(to + (half + 2) * PANEL, _mm256_shuffle_ps(y[half + 1], y[half + 3], 0x44));
-        _mm256_storeu_ps(to + (half + 3) * PANEL, _mm256_shuffle_ps(y[half + 1], y[half + 3], 0xee));
-    }
+    for (int p = 0; p < TURN; p++)
+        memcpy(to + p * PANEL, &turned[p], sizeof turned[p]);
 }
-#else
-enum { TURN = 4 };
-
-INLINE void turn(const float *from, int64_t ld, float *to)
-{
-    UNROLL
-    for (int p = 0; p < TURN; p++) {
-        vec v = {from[p], from[ld + p], from[2 * ld + p], from[3 * ld + p]};
-
-        store(to + p * PANEL, v);
-    }
-}
-#endif
 
 /* B stored [n k]: `columns` rows of b become the columns of panel[k PANEL]; missing columns are 0. */
 INLINE void pack_transposed(const float *b, int64_t ld, int64_t k, int columns, float *panel)

@@ -9,12 +9,6 @@
 #include "kernel/vector/bf16.h"
 #include "kernel/vector/vec.h"
 
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
-
 /* How many rows a tile may have, and each number of rows with its widest tile in vectors: rows · vectors
  * sums must fit the registers (32 with AVX-512, else 16), next to a vector of B and a number of A. */
 #ifdef __AVX512F__

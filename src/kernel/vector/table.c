@@ -36,6 +36,7 @@ const cpl_kernels CPL_JOIN(kernels, CPL_ISA) = {
     .additive_exponentials = CPL_FN(additive_exponentials),
     .additive_step = CPL_FN(additive_step),
     .additive_step_backward = CPL_FN(additive_step_backward),
+    .attention_step = CPL_FN(attention_step),
     .cross_entropy = CPL_FN(cross_entropy),
     .argmax = CPL_FN(argmax),
     .argmax_sum_exp = CPL_FN(argmax_sum_exp),

@@ -24,6 +24,12 @@
 
 #define INLINE static inline __attribute__((always_inline, unused))
 
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
 #if defined __AVX512F__
 enum { LANES = 16 };
 typedef __m512 vec;

@@ -51,6 +51,7 @@ void CPL_FN(additive_exponentials)(int64_t n, const float *k, float *e);
 void CPL_FN(additive_step)(const cpl_additive_step *a, float *weights, float *y);
 void CPL_FN(additive_step_backward)(const cpl_additive_step *a, const float *weights, const float *dy,
                                     const float *dweights, float *dq);
+void CPL_FN(attention_step)(const cpl_attention_step *a);
 void CPL_FN(cross_entropy)(int64_t rows, int64_t n, float *logits, int64_t ld, const float *bias, const int32_t *target,
                            float scale, int gradient, float *loss, float *correct);
 void CPL_FN(argmax)(int64_t rows, int64_t n, const float *x, int64_t ldx, int32_t *index);
