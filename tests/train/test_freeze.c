@@ -233,7 +233,7 @@ static void paths_and_patterns(void **state)
 
 /* ---- by the configuration ---- */
 
-static const char config[] = "model: {units: 6}\n"
+static const char config[] = "model: {units: 24}\n"
                              "data: {train: train.tsv, valid: valid.tsv}\n"
                              "training: {batch_size: 4, epochs: 100, show_examples: 0, threads: 2, log_every: 1,\n"
                              "           optimizer: {name: adamw, weight_decay: 0.5}, validate_every: 2}\n";
