@@ -17,7 +17,7 @@ typedef struct int8_job {
     const left_number *a;  /* of the tile's first row: a[r·a_row + p] */
     int64_t a_row, groups; /* groups of four along the depth */
     const float *a_scale;
-    int64_t block;         /* of columns */
+    int64_t block, end;    /* of columns: blocks block … end − 1 */
     float *c;              /* row of C where the tile begins, column `from` of B */
 } int8_job;
 
@@ -39,9 +39,9 @@ INLINE void finish(const int8_job *t, int r, int64_t column, ivec sum)
 }
 
 /* R rows times one block of columns, V vectors of it at a time. */
-INLINE void int8_tile(const int R, const int V, const int8_job *t)
+INLINE void int8_block(const int R, const int V, const int8_job *t, int64_t number)
 {
-    const int8_t *block = (const int8_t *)t->g->b->words + t->block * t->groups * BLOCK_BYTES;
+    const int8_t *block = (const int8_t *)t->g->b->words + number * t->groups * BLOCK_BYTES;
 
     for (int part = 0; part < SUMS; part += V) {
         const int8_t *b = block + part * STEP;
@@ -72,10 +72,16 @@ INLINE void int8_tile(const int R, const int V, const int8_job *t)
         for (int r = 0; r < R; r++) {
             UNROLL
             for (int v = 0; v < V; v += SHARES)
-                finish(t, r, t->block * CPL_PACK + (part + v) / SHARES * LANES,
+                finish(t, r, number * CPL_PACK + (part + v) / SHARES * LANES,
                        fold(sum[r][v], sum[r][v + SHARES - 1]));
         }
     }
+}
+
+INLINE void int8_tile(const int R, const int V, const int8_job *t)
+{
+    for (int64_t block = t->block; block < t->end; block++)
+        int8_block(R, V, t, block);
 }
 
 /* Rows of a tile, and the vectors of a block that it takes at a time: R · V sums must fit the registers, next to V
@@ -152,8 +158,10 @@ void CPL_FN(gemm_int8)(const cpl_gemm_packed *g, void *scratch)
     int64_t depth = g->b->depth, a_row = (depth + INT8_ALIGN - 1) / INT8_ALIGN * INT8_ALIGN;
     int64_t fit = a_row ? SCRATCH_FLOATS * (int64_t)sizeof(float) / (a_row * (int64_t)sizeof(left_number)) : INT8_ROWS;
     parts blocks = cut_evenly(g->m, fit < INT8_ROWS ? fit : INT8_ROWS);
+    int64_t end = parts_of(g->from + g->n, CPL_PACK);
     float scale[INT8_ROWS];
     left_number *a = scratch;
+    int8_job t = {.g = g, .a_row = a_row, .groups = parts_of(depth, 4)};
 
     for (int64_t index = 0, i = 0; index < blocks.count; index++) {
         int64_t rows = part_size(blocks, index);
@@ -161,14 +169,14 @@ void CPL_FN(gemm_int8)(const cpl_gemm_packed *g, void *scratch)
 
         for (int64_t r = 0; r < rows; r++)
             scale[r] = row_to_bytes(g->a + (i + r) * g->lda, depth, a + r * a_row, a_row);
-        for (int64_t block = g->from / CPL_PACK; block * CPL_PACK < g->from + g->n; block++) {
+        for (t.block = g->from / CPL_PACK; t.block < end; t.block = t.end) {
+            t.end = cut.count > 1 ? t.block + 1 : end; /* a tile alone takes all blocks at once */
             for (int64_t tile = 0, r = 0; tile < cut.count; tile++) {
-                int64_t size = part_size(cut, tile);
-                int8_job t = {.g = g, .a = a + r * a_row, .a_row = a_row, .groups = parts_of(depth, 4),
-                              .a_scale = scale + r, .block = block, .c = g->c + (i + r) * g->ldc};
-
-                tiles[size](&t);
-                r += size;
+                t.a = a + r * a_row;
+                t.a_scale = scale + r;
+                t.c = g->c + (i + r) * g->ldc;
+                tiles[part_size(cut, tile)](&t);
+                r += part_size(cut, tile);
             }
         }
         i += rows;

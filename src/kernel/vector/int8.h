@@ -2,10 +2,11 @@
  *
  * A vector of weights is STEP bytes: four neighbours along the depth for each of STEP / 4 columns. Without VNNI the
  * bytes are widened to 16 bits and multiplied by vpmaddwd, which adds pairs in 32 bits: a column's sum stands in two
- * lanes (SHARES) until fold. vpmaddubsw would take bytes as they are, but saturates at 16 bits. VNNI's vpdpbusd takes
- * four products into one lane; its left side is unsigned, so rows of A are stored with 128 added (ADDED), and 128 times
- * the sum of the column's bytes is taken off again. All is exact: every way gives the same 32 bits. CPL_INT8_QUADS asks
- * for the layout of VNNI without the instruction: for the test of it. */
+ * lanes (SHARES) until fold. (vpmaddubsw takes bytes as they are, and with all signs on one side two products fit its
+ * 16 bits, but that is slower: bench/LOG.md.) VNNI's vpdpbusd takes four products into one lane; its left side is
+ * unsigned, so rows of A are stored with 128 added (ADDED), and 128 times the sum of the column's bytes is taken off
+ * again. All is exact: every way gives the same 32 bits. CPL_INT8_QUADS asks for the layout of VNNI without the
+ * instruction: for the test of it. */
 #ifndef CPL_KERNEL_VECTOR_INT8_H
 #define CPL_KERNEL_VECTOR_INT8_H
 
