@@ -37,8 +37,9 @@ static void packed_product(const cpl_run_context *r, const cpl_gemm *g, const cp
 static void activate(const tiles *t, const cpl_gemm *g, int64_t j)
 {
     const real *bias = t->bias ? t->bias + j : NULL;
-    for (int64_t i = 0; (bias || t->f != CPL_LINEAR) && i < g->m; i++)
-        t->r->kernels->bias_activation(1, g->n, g->c + i * g->ldc, bias, t->f, g->c + i * g->ldc);
+    int64_t together = g->n == g->ldc ? g->m : 1; /* rows that stand side by side */
+    for (int64_t i = 0; (bias || t->f != CPL_LINEAR) && i < g->m; i += together)
+        t->r->kernels->bias_activation(together, g->n, g->c + i * g->ldc, bias, t->f, g->c + i * g->ldc);
 }
 
 static void run_tile(void *arguments, int64_t task, int thread)

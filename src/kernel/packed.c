@@ -24,16 +24,21 @@ size_t cpl_packed_bytes(cpl_weight_type type, int64_t columns, int64_t depth)
     return (size_t)(wide * (words_of(type, depth) + sides)) * sizeof(uint32_t);
 }
 
-void cpl_packed_place(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory)
+void cpl_packed_place_unset(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory)
 {
     int64_t wide = blocks_of(columns) * CPL_PACK;
     uint32_t *words = memory;
-    memset(memory, 0, cpl_packed_bytes(type, columns, depth));
     *p = (cpl_packed){.type = type, .columns = columns, .depth = depth, .words = words};
     if (type == CPL_WEIGHT_INT8) {
         p->scale = (float *)(words + wide * words_of(type, depth));
         p->sum = (int32_t *)(p->scale + wide);
     }
+}
+
+void cpl_packed_place(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory)
+{
+    memset(memory, 0, cpl_packed_bytes(type, columns, depth));
+    cpl_packed_place_unset(p, type, columns, depth, memory);
 }
 
 /* Where word i of a column stands. */
@@ -75,14 +80,17 @@ int64_t cpl_packed_blocks(const cpl_packed *p)
     return blocks_of(p->columns);
 }
 
-/* Whole blocks have loops of a fixed length. */
+/* Whole blocks have loops of a fixed length; where columns are missing there are zeros. */
 static inline void set_block(uint32_t *to, int64_t depth, int64_t n, const real *w, int64_t step, int64_t next)
 {
-    for (int64_t i = 0; i < depth; i++)
+    for (int64_t i = 0; i < depth; i++) {
         for (int64_t k = 0; k < n; k++) {
             float number = (float)w[i * step + k * next];
             memcpy(&to[i * CPL_PACK + k], &number, sizeof number);
         }
+        for (int64_t k = n; k < CPL_PACK; k++)
+            to[i * CPL_PACK + k] = 0;
+    }
 }
 
 void cpl_packed_set_block(cpl_packed *p, int64_t block, const real *w, int64_t step, int64_t next)

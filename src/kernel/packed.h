@@ -22,6 +22,8 @@ size_t cpl_packed_bytes(cpl_weight_type type, int64_t columns, int64_t depth);
 void cpl_packed_place(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory);
 /* One column: float, uint16_t or int8_t, `step` of them apart. Only int8 has a scale. */
 void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t step, float scale);
+/* The same while its numbers are still to be set, all of them. */
+void cpl_packed_place_unset(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory);
 /* float32: a block of CPL_PACK columns, number i of column k of all being w[i · step + k · next]; and all blocks. */
 void cpl_packed_set_block(cpl_packed *p, int64_t block, const real *w, int64_t step, int64_t next);
 void cpl_packed_set_whole(cpl_packed *p, const real *w, int64_t step, int64_t next);

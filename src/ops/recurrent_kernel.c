@@ -49,7 +49,7 @@ static void pack_block(void *arguments, int64_t block, int thread)
 
 static void pack(const cpl_run_context *r, making *m, int64_t columns, int64_t depth, real *memory)
 {
-    cpl_packed_place(&m->packed, CPL_WEIGHT_FLOAT32, columns, depth, memory);
+    cpl_packed_place_unset(&m->packed, CPL_WEIGHT_FLOAT32, columns, depth, memory);
     cpl_run_tasks(r, cpl_packed_blocks(&m->packed), pack_block, m);
 }
 
