@@ -147,6 +147,8 @@ static void write_text(const cpl_run_data *r, cpl_str *to)
     cpl_str_add(to, "\n");
     add_layers(to, cpl_trainer_program(t)->engine->parameters);
     cpl_str_printf(to, "trainable parameters: %" PRId64 "\n", cpl_trainer_trainable(t));
+    if (r->config->training.optimizer.sparse_embeddings)
+        cpl_str_printf(to, "of them in sparse embeddings: %" PRId64 "\n", cpl_trainer_sparse(t));
     cpl_str_printf(to, "steps in an epoch: %" PRId64, cpl_trainer_steps_in_epoch(t));
     if (r->config->training.accumulate > 1)
         cpl_str_printf(to, ", each of %" PRId64 " batches", r->config->training.accumulate);
@@ -167,6 +169,8 @@ static cpl_json *json_of(const cpl_run_data *r)
     cpl_json *root = cpl_json_object(), *parts = cpl_json_object();
     cpl_json_set_int(root, "parameters", cpl_parameters_elements(cpl_trainer_program(t)->engine->parameters));
     cpl_json_set_int(root, "trainable_parameters", cpl_trainer_trainable(t));
+    if (r->config->training.optimizer.sparse_embeddings)
+        cpl_json_set_int(root, "sparse_parameters", cpl_trainer_sparse(t));
     cpl_json_set_int(root, "peak_bytes", (int64_t)m->peak);
     for (int i = 0; i < m->count; i++)
         cpl_json_set_int(parts, m->part[i].name, (int64_t)m->part[i].bytes);

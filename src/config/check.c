@@ -38,6 +38,11 @@ static cpl_status check_optimizer(const cpl_config *c, cpl_error *err)
         CPL_FAIL(err, CPL_USAGE, "%s'training.optimizer.momentum' is %g, but only sgd has a momentum" CPL_HINT
                  "set training.optimizer.name to sgd, or leave momentum out (beta_1 is the momentum of adam)",
                  cpl_option_where(c, "training.optimizer.momentum", at), o->momentum);
+    if (o->sparse_embeddings && c->model.tie == CPL_TIE_ALL)
+        CPL_FAIL(err, CPL_USAGE, "%s'training.optimizer.sparse_embeddings' is true, but 'model.tie' is all: the only "
+                 "embedding is the projection too, and every row of it has a gradient" CPL_HINT
+                 "leave sparse_embeddings out, or set model.tie to none or target",
+                 cpl_option_where(c, "training.optimizer.sparse_embeddings", at));
     return CPL_OK;
 }
 

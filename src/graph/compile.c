@@ -125,24 +125,30 @@ static void drop_schedule(cpl_schedule *s)
     *s = (cpl_schedule){.graph = NULL};
 }
 
-static void read_as(const cpl_graph *g, int value, int how)
+static void read_as(const cpl_graph *g, int value, int how, int projects)
 {
-    if (value >= 0 && g->values[value].storage == CPL_STORE_PARAMETER)
-        cpl_parameters_at(g->parameters, (size_t)g->values[value].parameter)->read_as |= how;
+    if (value < 0 || g->values[value].storage != CPL_STORE_PARAMETER)
+        return;
+    cpl_parameter_info *info = cpl_parameters_at(g->parameters, (size_t)g->values[value].parameter);
+    info->read_as |= how;
+    info->projects |= projects;
 }
 
-/* Notes how the schedule reads each parameter, which decides whether it may be packed. */
+/* Notes how the schedule reads each parameter, which decides whether it may be packed, and whether an update may pass
+ * over rows of it. One call takes rows of a table, all others that know tables multiply by them. */
 static void note_readers(const cpl_graph *g)
 {
     for (size_t i = 0; i < g->call_count; i++) {
         const cpl_call *c = &g->calls[i];
-        for (int k = 0; k < c->inputs && !c->dead; k++)
-            read_as(g, c->in[k], c->op->weights & 1u << k  ? CPL_READ_COLUMNS
-                                 : c->op->tables & 1u << k ? CPL_READ_ROWS
-                                                           : CPL_READ_PLAIN);
+        int takes_rows = strcmp(c->op->name, "embedding") == 0;
+        for (int k = 0; k < c->inputs && !c->dead; k++) {
+            int table = (c->op->tables & 1u << k) != 0;
+            int how = c->op->weights & 1u << k ? CPL_READ_COLUMNS : table ? CPL_READ_ROWS : CPL_READ_PLAIN;
+            read_as(g, c->in[k], how, table && !takes_rows);
+        }
     }
     for (size_t i = 0; i < g->output_count; i++)
-        read_as(g, g->outputs[i].value, CPL_READ_PLAIN);
+        read_as(g, g->outputs[i].value, CPL_READ_PLAIN, 0);
 }
 
 /* Weights that are packed must be read as before, and do not train. */

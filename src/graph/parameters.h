@@ -31,6 +31,7 @@ typedef struct cpl_parameter_info {
     int reached;       /* a gradient reaches it (set by differentiation) */
     int trainable;     /* 0: frozen. Set by cpl_parameters_set_trainable */
     int read_as;       /* CPL_READ_… of all programs that were compiled */
+    int projects;      /* a table that is read as the columns of a product: every row has a gradient (tied) */
     const cpl_packed *packed; /* as products read them; there are no plain floats then. Set by cpl_parameters_pack */
 } cpl_parameter_info;
 

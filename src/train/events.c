@@ -154,6 +154,8 @@ static void add_facts(cpl_trainer *t, cpl_json *line)
     cpl_json_set(line, "data", cpl_dataset_report_json(t->data));
     cpl_json_set_int(line, "parameters", cpl_parameters_elements(e->parameters));
     cpl_json_set_int(line, "trainable_parameters", cpl_trainer_trainable(t));
+    if (t->training->optimizer.sparse_embeddings)
+        cpl_json_set_int(line, "sparse_parameters", cpl_trainer_sparse(t));
     add_frozen(e->parameters, line);
     cpl_json_set_int(line, "planned_peak_bytes", (int64_t)t->memory.peak);
     cpl_json_set_int(line, "micro_batch", t->memory.micro_batch);

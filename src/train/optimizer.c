@@ -5,7 +5,10 @@
  * AdamW (Loshchilov and Hutter 2019) also takes lr · weight_decay · w. Momentum: m = µ m − lr g; w += m.
  *
  * A gradient is clipped in one of three ways (case G06): all tensors by the same factor (clip_norm), each tensor by its
- * own (clip_tensor_norm), or each element (clip_value). */
+ * own (clip_tensor_norm), or each element (clip_value).
+ *
+ * With sparse_embeddings a row of an embedding whose gradient is zero keeps weights and state (LazyAdam of TensorFlow
+ * Addons, torch's SparseAdam): most rows of a large vocabulary, so that of 28 bytes an element 4 are read. */
 #include "train/optimizer.h"
 
 #include <math.h>
@@ -18,6 +21,8 @@
 typedef struct piece {
     int64_t offset, slot, n;
     size_t tensor;  /* the parameter's number */
+    int64_t row;    /* of a sparse table: elements of a row; else 0 */
+    int64_t begin, end; /* what it updates, from its offset: the piece, or the rows that begin in it, whole */
     double squares; /* Σ g² of the piece, for the norm */
     real scale;     /* of its gradient in the update that runs */
 } piece;
@@ -42,6 +47,12 @@ int cpl_optimizer_changes(const cpl_parameter_info *info)
     return info->reached && info->trainable;
 }
 
+int cpl_optimizer_sparse(const cpl_config_training *t, const cpl_parameter_info *info)
+{
+    return t->optimizer.sparse_embeddings && cpl_optimizer_changes(info) && info->rank == 2 &&
+           info->read_as == CPL_READ_ROWS && !info->projects;
+}
+
 static int states(const cpl_config_training *t)
 {
     if (t->optimizer.name == CPL_OPTIMIZER_SGD)
@@ -54,7 +65,27 @@ size_t cpl_optimizer_state_bytes(const cpl_config_training *t, const cpl_paramet
     return (size_t)states(t) * cpl_parameters_gradient_bytes(p);
 }
 
-static int64_t cut(const cpl_parameters *p, piece *pieces)
+/* The first border of rows at or after `at`. */
+static int64_t next_row(int64_t at, int64_t row)
+{
+    return (at + row - 1) / row * row;
+}
+
+/* The pieces, and so the bits of the norm, are the same with sparse tables. There each updates the rows that begin in
+ * it: none where a row is longer than a piece. */
+static piece make_piece(const cpl_config_training *t, const cpl_parameter_info *info, int64_t from)
+{
+    int64_t n = info->elements - from < CPL_CHUNK ? info->elements - from : CPL_CHUNK;
+    piece c = {.offset = info->offset + from, .slot = info->slot + from, .n = n, .end = n};
+    if (cpl_optimizer_sparse(t, info)) {
+        c.row = info->size[1];
+        c.begin = next_row(from, c.row) - from;
+        c.end = next_row(from + n, c.row) - from;
+    }
+    return c;
+}
+
+static int64_t cut(const cpl_config_training *t, const cpl_parameters *p, piece *pieces)
 {
     int64_t count = 0;
     for (size_t i = 0; i < cpl_parameters_count(p); i++) {
@@ -62,9 +93,10 @@ static int64_t cut(const cpl_parameters *p, piece *pieces)
         if (!cpl_optimizer_changes(info))
             continue;
         for (int64_t from = 0; from < info->elements; from += CPL_CHUNK, count++) {
-            int64_t n = info->elements - from < CPL_CHUNK ? info->elements - from : CPL_CHUNK;
-            if (pieces)
-                pieces[count] = (piece){.offset = info->offset + from, .slot = info->slot + from, .n = n, .tensor = i};
+            if (!pieces)
+                continue;
+            pieces[count] = make_piece(t, info, from);
+            pieces[count].tensor = i;
         }
     }
     return count;
@@ -87,7 +119,7 @@ static cpl_status lay_out(cpl_optimizer *o, cpl_error *err)
     o->parameters = cpl_parameters_count(p);
     o->layout = cpl_parameters_layout(p);
     o->values = cpl_parameters_values(p);
-    o->count = cut(p, NULL);
+    o->count = cut(o->t, p, NULL);
     o->pieces = cpl_alloc((size_t)o->count + 1, sizeof *o->pieces);
     o->slots = cpl_alloc(o->parameters + 1, sizeof *o->slots);
     o->first = kept > 0 ? state_block(bytes) : NULL;
@@ -95,7 +127,7 @@ static cpl_status lay_out(cpl_optimizer *o, cpl_error *err)
     if (!o->pieces || !o->slots || (kept > 0 && !o->first) || (kept > 1 && !o->second))
         CPL_FAIL(err, CPL_FAILED, "no memory for the optimizer's state of %zu bytes",
                  cpl_optimizer_state_bytes(o->t, p));
-    cut(p, o->pieces);
+    cut(o->t, p, o->pieces);
     for (size_t i = 0; i < o->parameters; i++)
         o->slots[i] = cpl_parameters_at(p, i)->slot;
     return CPL_OK;
@@ -224,42 +256,76 @@ static void find_scales(cpl_optimizer *o, double norm)
 }
 
 /* A NaN stays one. */
-static void cut_values(const cpl_optimizer *o, const piece *c)
+static void cut_values(const cpl_optimizer *o, int64_t n, real *g)
 {
-    real most = (real)o->t->clip_value, *g = o->gradients + c->slot;
-    for (int64_t i = 0; i < c->n && most > 0; i++)
+    real most = (real)o->t->clip_value;
+    for (int64_t i = 0; i < n && most > 0; i++)
         g[i] = g[i] > most ? most : g[i] < -most ? -most : g[i];
 }
 
 /* ---- the update ---- */
 
-static void adam_piece(void *arguments, int64_t task, int thread)
+/* n elements of a piece, from its element `from` on. */
+static void update_span(const cpl_optimizer *o, const piece *c, int64_t from, int64_t n)
 {
-    (void)thread;
-    const cpl_optimizer *o = arguments;
-    const cpl_config_optimizer *c = &o->t->optimizer;
-    int64_t at = o->pieces[task].offset, slot = o->pieces[task].slot;
-    cut_values(o, &o->pieces[task]);
-    o->engine->kernels->adam(o->pieces[task].n, o->gradients + slot, o->pieces[task].scale, o->rate, (real)c->beta_1,
-                             (real)c->beta_2, (real)c->epsilon, o->decay, o->values + at, o->first + slot,
-                             o->second + slot);
-}
-
-static void sgd_piece(void *arguments, int64_t task, int thread)
-{
-    (void)thread;
-    const cpl_optimizer *o = arguments;
+    const cpl_config_optimizer *options = &o->t->optimizer;
     const cpl_kernels *k = o->engine->kernels;
-    int64_t at = o->pieces[task].offset, slot = o->pieces[task].slot, n = o->pieces[task].n;
-    real step = -o->rate * o->pieces[task].scale;
-    cut_values(o, &o->pieces[task]);
-    if (!o->first) {
-        k->axpy(n, step, o->gradients + slot, o->values + at);
+    int64_t slot = c->slot + from;
+    real *w = o->values + c->offset + from, *g = o->gradients + slot, step = -o->rate * c->scale;
+    cut_values(o, n, g);
+    if (options->name != CPL_OPTIMIZER_SGD) {
+        k->adam(n, g, c->scale, o->rate, (real)options->beta_1, (real)options->beta_2, (real)options->epsilon,
+                o->decay, w, o->first + slot, o->second + slot);
         return;
     }
-    k->scale(n, (real)o->t->optimizer.momentum, o->first + slot, o->first + slot);
-    k->axpy(n, step, o->gradients + slot, o->first + slot);
-    k->axpy(n, 1, o->first + slot, o->values + at);
+    if (!o->first) {
+        k->axpy(n, step, g, w);
+        return;
+    }
+    k->scale(n, (real)options->momentum, o->first + slot, o->first + slot);
+    k->axpy(n, step, g, o->first + slot);
+    k->axpy(n, 1, o->first + slot, w);
+}
+
+/* NaN counts: it must reach the weights as it does in a dense update. Stretches of 32 are looked at without a branch,
+ * which the compiler turns into vectors; a row with a gradient mostly shows it in the first. */
+static int has_gradient(const real *g, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        int any = 0;
+        for (int k = 0; k < 32; k++)
+            any |= g[i + k] != 0;
+        if (any)
+            return 1;
+    }
+    for (; i < n; i++)
+        if (g[i] != 0)
+            return 1;
+    return 0;
+}
+
+/* Rows with a gradient that stand side by side are updated together. */
+static void update_rows(const cpl_optimizer *o, const piece *c)
+{
+    const real *g = o->gradients + c->slot;
+    for (int64_t from = c->begin, to; from < c->end; from = to + c->row) {
+        for (to = from; to < c->end && has_gradient(g + to, c->row);)
+            to += c->row;
+        if (to > from)
+            update_span(o, c, from, to - from);
+    }
+}
+
+static void update_piece(void *arguments, int64_t task, int thread)
+{
+    (void)thread;
+    const cpl_optimizer *o = arguments;
+    const piece *c = &o->pieces[task];
+    if (c->row > 0)
+        update_rows(o, c);
+    else
+        update_span(o, c, c->begin, c->end - c->begin);
 }
 
 void cpl_optimizer_update(cpl_optimizer *o, int64_t step, double rate, double norm)
@@ -268,13 +334,9 @@ void cpl_optimizer_update(cpl_optimizer *o, int64_t step, double rate, double no
     double t = (double)step;
     find_scales(o, norm);
     o->decay = c->name == CPL_OPTIMIZER_ADAMW ? (real)(rate * c->weight_decay) : 0;
-    if (c->name == CPL_OPTIMIZER_SGD) {
-        o->rate = (real)rate;
-        cpl_pool_run(o->engine->pool, o->count, sgd_piece, o);
-        return;
-    }
-    o->rate = (real)(rate * sqrt(1 - pow(c->beta_2, t)) / (1 - pow(c->beta_1, t)));
-    cpl_pool_run(o->engine->pool, o->count, adam_piece, o);
+    o->rate = c->name == CPL_OPTIMIZER_SGD ? (real)rate
+                                           : (real)(rate * sqrt(1 - pow(c->beta_2, t)) / (1 - pow(c->beta_1, t)));
+    cpl_pool_run(o->engine->pool, o->count, update_piece, o);
 }
 
 real *cpl_optimizer_state(const cpl_optimizer *o, int i, const char **name)

@@ -30,5 +30,8 @@ void cpl_optimizer_update(cpl_optimizer *o, int64_t step, double rate, double no
 real *cpl_optimizer_state(const cpl_optimizer *o, int i, const char **name);
 /* Which parameters it changes. */
 int cpl_optimizer_changes(const cpl_parameter_info *info);
+/* 1: training.optimizer.sparse_embeddings is set, and this is the table of an embedding and of nothing else: its rows
+ * whose gradient is zero keep weights and state in an update. */
+int cpl_optimizer_sparse(const cpl_config_training *t, const cpl_parameter_info *info);
 
 #endif

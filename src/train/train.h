@@ -36,6 +36,7 @@ void cpl_trainer_free(cpl_trainer *t); /* NULL is fine */
 
 const cpl_program *cpl_trainer_program(const cpl_trainer *t);
 int64_t cpl_trainer_trainable(const cpl_trainer *t); /* elements that an update changes */
+int64_t cpl_trainer_sparse(const cpl_trainer *t);    /* of them, those of tables that sparse_embeddings is for */
 int64_t cpl_trainer_steps_in_epoch(const cpl_trainer *t);
 double cpl_trainer_flops(const cpl_trainer *t);      /* of a step with average batches */
 

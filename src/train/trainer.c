@@ -119,6 +119,9 @@ static cpl_status compile(cpl_trainer *t, cpl_error *err)
     cpl_program_stage_gradients(t->program, t->training->accumulate > 1);
     if (cpl_trainer_trainable(t) == 0)
         CPL_FAIL(err, CPL_USAGE, "nothing is left to train: all parameters are frozen (training.freeze)");
+    if (t->training->optimizer.sparse_embeddings && cpl_trainer_sparse(t) == 0)
+        cpl_log_warning(&t->log, "'training.optimizer.sparse_embeddings' changes nothing: each embedding is frozen "
+                        "(training.freeze) or is the projection too (model.tie), whose rows all have a gradient");
     return CPL_OK;
 }
 
@@ -228,6 +231,15 @@ int64_t cpl_trainer_trainable(const cpl_trainer *t)
     int64_t n = 0;
     for (size_t i = 0; i < cpl_parameters_count(p); i++)
         n += cpl_optimizer_changes(cpl_parameters_at(p, i)) ? cpl_parameters_at(p, i)->elements : 0;
+    return n;
+}
+
+int64_t cpl_trainer_sparse(const cpl_trainer *t)
+{
+    const cpl_parameters *p = t->program->engine->parameters;
+    int64_t n = 0;
+    for (size_t i = 0; i < cpl_parameters_count(p); i++)
+        n += cpl_optimizer_sparse(t->training, cpl_parameters_at(p, i)) ? cpl_parameters_at(p, i)->elements : 0;
     return n;
 }
 

@@ -26,6 +26,7 @@ refused "unknown work 'translater'" translater
 refused "did you mean 'translator'?" translater
 refused "unknown work 'sing', expected translator" sing
 refused "got 'training.epochs=3'" translator --set training.epochs=3
+refused "'model.tie' is all" translator --set model.tie=all --set training.optimizer.sparse_embeddings=true
 refused "got 'model.type=summarizer'" translator --set model.type=summarizer
 refused "unknown key 'model.unit'" translator --set model.unit=3
 refused "expected a whole number from 5" --vocabulary 3
@@ -54,6 +55,10 @@ grep -q 'training steps of the translator' told || fail "nothing was told: $(cat
 "$couplet" bench --model kept.safetensors --steps 2 --tokens 5 --threads 1 --json >again.json 2>told
 "$couplet" bench translator --steps 1 --set model.units=8 --vocabulary 20 --freeze encoder --precision bfloat16 \
     --threads 1 --json >frozen.json 2>told
+for sparse in true false; do
+    "$couplet" bench translator --steps 3 --batch 1 --set model.units=8 --vocabulary 200 --threads 1 --json \
+        --set training.optimizer.sparse_embeddings=$sparse >sparse-$sparse.json 2>told
+done
 "$couplet" bench translator decode kernels --steps 1 --set model.units=8 --vocabulary 20 --threads 2 >table 2>told
 for text in '2 threads' 'multiply-add, float32' 'read memory' 'training step' 'greedy decode' 'logits of one row'; do
     grep -qF "$text" table || fail "'$text' is not in the table: $(cat table)"
@@ -96,6 +101,9 @@ check("first_step_s" not in rows[1], rows[1])
 check(abs(translator["first_loss"] - 2.9957) < 0.2, "ln 20 before any step", translator)
 check(rows[2]["parameters"] == 320 + 2 * (2 * 8 * 32 + 32) + 2 * 64 + 8 + 8 + 17 * 20, rows[2])
 check(rows[3]["batch"] == 2 and rows[3]["tokens"] == 16, rows[3])
+
+lazy, dense = load("sparse-true.json")["results"][0], load("sparse-false.json")["results"][0]
+check(lazy["first_loss"] == dense["first_loss"] and lazy["last_loss"] != dense["last_loss"], lazy, dense)
 
 g = load("growth.json")["results"]
 check([r["size"] for r in g] == [16, 32, 64, 128, 256] + 2 * [8, 16, 32, 64, 128], g)

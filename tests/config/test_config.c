@@ -47,6 +47,7 @@ static void defaults_are_the_interfaces(void **state)
         {"training.optimizer.learning_rate", "0.001"}, {"training.optimizer.beta_1", "0.9"},
         {"training.optimizer.beta_2", "0.999"}, {"training.optimizer.epsilon", "1e-07"},
         {"training.optimizer.weight_decay", "0"}, {"training.optimizer.momentum", "0"},
+        {"training.optimizer.sparse_embeddings", "false"},
         {"training.schedule.name", "constant"}, {"training.schedule.warmup_steps", "0"},
         {"training.schedule.total_steps", "0"}, {"training.schedule.every", "0"}, {"training.schedule.factor", "0.5"},
         {"training.schedule.patience", "2"},

@@ -52,6 +52,17 @@ static void case_G06_one_kind_of_clipping(void **state)
     accepted("training: {clip_norm: 0, clip_tensor_norm: 1, clip_value: 0}\n");
 }
 
+static void one_table_for_all_is_never_sparse(void **state)
+{
+    (void)state;
+    refused("model: {tie: all}\ntext: {shared: true}\ntraining: {optimizer: {sparse_embeddings: true}}\n",
+            "m.yaml:3: 'training.optimizer.sparse_embeddings' is true, but 'model.tie' is all: the only embedding is "
+            "the projection too, and every row of it has a gradient",
+            "leave sparse_embeddings out, or set model.tie to none or target");
+    accepted("model: {tie: target}\ntraining: {optimizer: {sparse_embeddings: true}}\n");
+    accepted("training: {optimizer: {name: sgd, momentum: 0.9, sparse_embeddings: true}}\n");
+}
+
 static void copying_has_no_smoothing(void **state)
 {
     (void)state;
@@ -127,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(plateau_alone_has_patience),
                                        cmocka_unit_test(case_G06_one_kind_of_clipping),
+                                       cmocka_unit_test(one_table_for_all_is_never_sparse),
                                        cmocka_unit_test(copying_has_no_smoothing),
                                        cmocka_unit_test(tokens_take_the_place_of_pairs),
                                        cmocka_unit_test(weights_are_read_and_written),

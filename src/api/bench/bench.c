@@ -47,15 +47,16 @@ static cpl_status set_type(cpl_config *c, const char *type, cpl_error *err)
     return status;
 }
 
-/* Only the model is the user's: what trains it is the same for all, so that figures can be compared. */
+/* Only the model and the update are the user's: all else is the same for all, so that figures can be compared. */
 static cpl_status set_keys(const cpl_bench *b, cpl_config *c, cpl_error *err)
 {
     for (int i = 0; i < b->options->set_count; i++) {
         const char *pair = b->options->set[i];
-        if (strncmp(pair, "model.", 6) != 0 || strncmp(pair, "model.type=", 11) == 0)
-            CPL_FAIL(err, CPL_USAGE, "a benchmark sets keys of its model alone, such as model.units=512, got '%s'"
-                     CPL_HINT "the work says what type it is; batch, vocabulary, precision and threads are options",
-                     pair);
+        int model = strncmp(pair, "model.", 6) == 0 && strncmp(pair, "model.type=", 11) != 0;
+        if (!model && strncmp(pair, "training.optimizer.", 19) != 0)
+            CPL_FAIL(err, CPL_USAGE, "a benchmark sets keys of its model and of training.optimizer alone, such as "
+                     "model.units=512, got '%s'" CPL_HINT
+                     "the work says what type it is; batch, vocabulary, precision and threads are options", pair);
         CPL_TRY(cpl_config_set_pair(c, pair, err), err, "cannot set '%s'", pair);
     }
     return CPL_OK;

@@ -1,4 +1,4 @@
-/* step.c: training steps: forward, loss, backward, Adam, and the loss read. */
+/* step.c: training steps: forward, loss, backward, update (Adam, if nothing else is set), and the loss read. */
 #include <string.h>
 
 #include "api/bench/bench.h"
@@ -11,6 +11,8 @@ static const char *const absent[] = {"decoder.attention.query.bias", "decoder.at
 
 typedef struct training {
     cpl_program *program;
+    const cpl_config_training *options;
+    cpl_optimizer *optimizer; /* from the first step on, when it is known what trains */
     cpl_bench_work *work;
     cpl_bench_row *row;
     int mirrors; /* an autoencoder: its labels are its sources */
@@ -33,6 +35,16 @@ static cpl_status feed(training *x, int64_t number, double *tokens, cpl_error *e
     return s;
 }
 
+static cpl_status update(training *x, int64_t number, cpl_error *err)
+{
+    cpl_program *p = x->program;
+    if (!x->optimizer)
+        CPL_TRY(cpl_optimizer_new(&x->optimizer, x->options, p->engine, p->gradients, err), err,
+                "cannot make the optimizer");
+    cpl_optimizer_update(x->optimizer, number + 1, x->options->optimizer.learning_rate, 0);
+    return CPL_OK;
+}
+
 static cpl_status train_step(void *user, int64_t number, cpl_bench_done *done, cpl_error *err)
 {
     training *x = user;
@@ -41,7 +53,7 @@ static cpl_status train_step(void *user, int64_t number, cpl_bench_done *done, c
     int rank;
     cpl_status s = feed(x, number, &done->tokens, err);
     s = s ? s : cpl_run(x->program, CPL_TRAIN, err);
-    s = s ? s : cpl_adam(x->program, 1e-3, err);
+    s = s ? s : update(x, number, err);
     s = s ? s : cpl_read(x->program, "loss", &loss, 1, shape, &rank, err);
     if (s != CPL_OK)
         return s;
@@ -100,7 +112,7 @@ cpl_status cpl_bench_train(cpl_bench *b, cpl_bench_work *w, cpl_bench_row *row, 
     const cpl_model_kind *kind = cpl_model_kind_of(config);
     cpl_model_description d;
     kind->describe(&n, &d);
-    training x = {.work = w, .row = row, .mirrors = d.mirrors};
+    training x = {.options = &config->training, .work = w, .row = row, .mirrors = d.mirrors};
     cpl_compile_options options = {.name = w->name, .threads = o->threads, .seed = 1, .bfloat16 = o->bfloat16,
                                    .freeze = o->freeze, .freeze_count = o->freeze_count};
     row->batch = w->batch, row->vocabulary = w->vocabulary;
@@ -112,6 +124,7 @@ cpl_status cpl_bench_train(cpl_bench *b, cpl_bench_work *w, cpl_bench_row *row, 
         status = cpl_compile(&x.program, kind->loss, &n, &options, err);
     if (status == CPL_OK)
         status = measure(b, config, &x, err);
+    cpl_optimizer_free(x.optimizer);
     cpl_program_free(x.program);
     cpl_config_free(config);
     return status;
