@@ -313,7 +313,7 @@ static cpl_status make_packed(cpl_parameters *p, const cpl_parameter_info *info,
     void *memory = *packed ? cpl_alloc_aligned(cpl_packed_bytes(type, columns, depth) + 64, 64) : NULL;
     if (!memory)
         CPL_FAIL(err, CPL_FAILED, "out of memory for '%s'", info->path);
-    cpl_packed_place(*packed, type, columns, depth, memory);
+    cpl_packed_place_unset(*packed, type, columns, depth, memory); /* new memory is zeros */
     return CPL_OK;
 }
 
@@ -365,7 +365,7 @@ cpl_status cpl_parameters_pack_values(cpl_parameters *p, cpl_error *err)
         cpl_status status = make_packed(p, info, CPL_WEIGHT_FLOAT32, &packed, err);
         if (status != CPL_OK)
             return status;
-        cpl_packed_set_whole(packed, p->values + info->offset, packed->columns, 1);
+        cpl_packed_set_whole(packed, p->values + info->offset);
         info->packed = packed;
     }
     return move_plain(p, err);

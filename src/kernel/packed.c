@@ -55,12 +55,9 @@ static int8_t *byte_at(const cpl_packed *p, int64_t column, int64_t i)
 
 void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t step, float scale)
 {
-    const float *floats = numbers;
     const uint16_t *halves = numbers;
     const int8_t *bytes = numbers;
     int32_t sum = 0;
-    for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_FLOAT32; i++)
-        memcpy(word_at(p, column, i), floats + i * step, sizeof *floats);
     for (int64_t i = 0; i < p->depth && p->type == CPL_WEIGHT_BFLOAT16; i += 2) {
         uint32_t second = i + 1 < p->depth ? halves[(i + 1) * step] : 0;
         *word_at(p, column, i / 2) = (uint32_t)halves[i * step] << 16 | second;
@@ -106,10 +103,10 @@ void cpl_packed_set_block(cpl_packed *p, int64_t block, const real *w, int64_t s
         set_block(to, p->depth, CPL_PACK, w, step, next);
 }
 
-void cpl_packed_set_whole(cpl_packed *p, const real *w, int64_t step, int64_t next)
+void cpl_packed_set_whole(cpl_packed *p, const real *w)
 {
     for (int64_t block = 0; block < blocks_of(p->columns); block++)
-        cpl_packed_set_block(p, block, w, step, next);
+        cpl_packed_set_block(p, block, w, p->columns, 1);
 }
 
 static float of_bits(uint32_t bits)

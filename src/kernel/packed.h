@@ -20,13 +20,14 @@ enum { CPL_PACKED_DEPTH = 1 << 17 };
 size_t cpl_packed_bytes(cpl_weight_type type, int64_t columns, int64_t depth);
 /* p with all numbers 0, in memory of that many bytes, 64-byte aligned. */
 void cpl_packed_place(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory);
-/* One column: float, uint16_t or int8_t, `step` of them apart. Only int8 has a scale. */
+/* One column of a lower type: uint16_t or int8_t, `step` of them apart. bfloat16 has no scale. */
 void cpl_packed_set(cpl_packed *p, int64_t column, const void *numbers, int64_t step, float scale);
 /* The same while its numbers are still to be set, all of them. */
 void cpl_packed_place_unset(cpl_packed *p, cpl_weight_type type, int64_t columns, int64_t depth, void *memory);
-/* float32: a block of CPL_PACK columns, number i of column k of all being w[i · step + k · next]; and all blocks. */
+/* float32: a block of CPL_PACK columns, number i of column k of all being w[i · step + k · next]; all of
+ * w[depth columns]. */
 void cpl_packed_set_block(cpl_packed *p, int64_t block, const real *w, int64_t step, int64_t next);
-void cpl_packed_set_whole(cpl_packed *p, const real *w, int64_t step, int64_t next);
+void cpl_packed_set_whole(cpl_packed *p, const real *w);
 int64_t cpl_packed_blocks(const cpl_packed *p);
 /* The numbers of one column. */
 void cpl_packed_get(const cpl_packed *p, int64_t column, real *to);

@@ -76,7 +76,7 @@ static void fill(const cpl_tensor_file *f, const cpl_tensor_entry *t, const cpl_
     int rows = info->read_as == CPL_READ_ROWS;
     int64_t next = rows ? info->size[1] : 1, step = rows ? 1 : info->size[1];
     if (t->dtype == CPL_DTYPE_F32)
-        cpl_packed_set_whole(packed, t->data, packed->columns, 1);
+        cpl_packed_set_whole(packed, t->data);
     for (int64_t k = 0; k < packed->columns && t->dtype != CPL_DTYPE_F32; k++)
         cpl_packed_set(packed, k, (const char *)t->data + (size_t)(k * next) * cpl_dtype_bytes(t->dtype), step,
                        scale ? scale[k] : 0);

@@ -16,7 +16,7 @@
 
 enum { CPL_RECURRENT_PARTS = 64 };
 
-/* The recurrent kernel, or columns of it turned, as the products of the steps read it. */
+/* Columns of the recurrent kernel turned, as the products of the steps backward read them. */
 typedef struct cpl_recurrent_kernel {
     cpl_packed packed; /* words NULL: plain */
     const real *plain;
@@ -32,7 +32,7 @@ typedef struct cpl_recurrent {
     int32_t *which;       /* [rows] the one of these that a row equals; NULL: x is taken as it is */
     int32_t *first;       /* [distinct] the first row that equals it */
     real *mask, *masked;  /* recurrent dropout: [batch u] twice; NULL: nothing is dropped */
-    cpl_recurrent_kernel kernel; /* forward: see cpl_recurrent_pack */
+    cpl_packed kernel; /* forward: see cpl_recurrent_pack; words NULL: it is read where it stands */
     int dealt; /* one part, whose products are dealt to the pool step by step: few rows with much to read */
     int64_t parts;
     int64_t cut[CPL_RECURRENT_PARTS + 1]; /* part p: positions cut[p] … cut[p + 1] − 1 */

@@ -72,12 +72,11 @@ static void turn_block(void *arguments, int64_t task, int thread)
 void cpl_recurrent_pack(cpl_recurrent *w, const cpl_recurrent_sizes *n, real *memory)
 {
     const cpl_run_context *r = w->r;
-    w->kernel = (cpl_recurrent_kernel){.plain = r->in[2].data};
     if (!memory || r->in[2].packed || !in_float32(r) || n->batch < PACK_ROWS || w->g->longest < PACK_STEPS)
         return;
     making m = {.from = r->in[2].data, .step = w->gates, .next = 1};
     pack(r, &m, w->gates, w->u, memory);
-    w->kernel.packed = m.packed;
+    w->kernel = m.packed;
 }
 
 void cpl_recurrent_turn(const cpl_recurrent *w, int64_t from, int64_t n, real *memory, cpl_recurrent_kernel *turned)
@@ -102,8 +101,8 @@ static void product(const cpl_recurrent *w, const cpl_gemm *g, const cpl_tensor 
 
 void cpl_recurrent_forward(const cpl_recurrent *w, const cpl_gemm *g, int64_t from, int thread)
 {
-    cpl_tensor packed = {.packed = &w->kernel.packed};
-    product(w, g, w->kernel.packed.words ? &packed : &w->r->in[2], from, thread);
+    cpl_tensor packed = {.packed = &w->kernel};
+    product(w, g, w->kernel.words ? &packed : &w->r->in[2], from, thread);
 }
 
 void cpl_recurrent_backward(const cpl_recurrent *w, const cpl_gemm *g, const cpl_recurrent_kernel *turned, int thread)

@@ -25,17 +25,16 @@ static inline weights weights_new(cpl_weight_type type, int64_t columns, int64_t
 
     assert_true(b.memory && bytes && halves);
     cpl_packed_place(&b.p, type, columns, depth, b.memory);
-    for (int64_t j = 0; j < columns; j++) {
+    if (type == CPL_WEIGHT_FLOAT32)
+        cpl_packed_set_whole(&b.p, w);
+    for (int64_t j = 0; j < columns && type != CPL_WEIGHT_FLOAT32; j++) {
         float scale = 0;
 
         if (type == CPL_WEIGHT_INT8)
             scale = cpl_to_int8(depth, w + j, columns, bytes, 1);
         for (int64_t p = 0; p < depth; p++)
             halves[p] = cpl_to_bfloat16(w[p * columns + j]);
-        if (type == CPL_WEIGHT_FLOAT32)
-            cpl_packed_set(&b.p, j, w + j, columns, 0);
-        else
-            cpl_packed_set(&b.p, j, type == CPL_WEIGHT_INT8 ? (const void *)bytes : halves, 1, scale);
+        cpl_packed_set(&b.p, j, type == CPL_WEIGHT_INT8 ? (const void *)bytes : halves, 1, scale);
     }
     free(bytes);
     free(halves);

@@ -82,7 +82,7 @@ static void float32_has_the_bits_of_gemm(void **state)
 
             memset(b.memory, 0xff, cpl_packed_bytes(CPL_WEIGHT_FLOAT32, n, depth));
             cpl_packed_place_unset(&b.p, CPL_WEIGHT_FLOAT32, n, depth, b.memory);
-            cpl_packed_set_whole(&b.p, w, n, 1);
+            cpl_packed_set_whole(&b.p, w);
             table->gemm(&(cpl_gemm){.m = m, .n = n, .k = depth, .a = a, .lda = depth, .b = w, .ldb = n,
                                     .beta = (real)(which % 2), .c = expected, .ldc = n}, s.bytes);
             table->gemm_packed(&(cpl_gemm_packed){.m = m, .a = a, .lda = depth, .b = &b.p, .n = n,
